@@ -1,7 +1,7 @@
 """Which hosts can really connect to which, and which firewall rules apply."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from doctor.api import (
     HERE,
@@ -23,6 +23,7 @@ from doctor.api import (
     Undecided,
     check,
     fewest_networks,
+    grouped,
     maybe,
 )
 from doctor.facts.firewall import RULES
@@ -31,10 +32,12 @@ from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Cou
 from doctor.facts.routing import POLICY, Policy
 from doctor.facts.run import ANSWERED, MESH
 from doctor.firewall import Decision, Ruleset, opening
+from doctor.job.plan import interface_with
 from doctor.mesh import Link, MeshBlame, MeshResult, culprits, unproved
+from doctor.mesh.result import Pairs
 from doctor.model import MOST_PLACES
-from doctor.rules.policy import lost_by_rules
-from doctor.rules.ways import MANY, between, by_firewalls, is_guessed, peers_in, proved_blames
+from doctor.rules.policy import detours, job_interface
+from doctor.rules.ways import MANY, between, is_guessed, lost_routes, peers_in, wrong_neighbours
 
 MATTERS = 0.01
 """A rule that closes a smaller share of the ephemeral range (such as one service's port) is not a fault."""
@@ -114,11 +117,11 @@ def port_unreachable(
     route" means either.
     """
     guesses: dict[str, str] = {}
-    by_rules = lost_by_rules(policies, addresses, plan, mesh)
-    proved = proved_blames(routes, fixed, links, plan, mesh, by_rules)
+    by_rules = _lost_by_rules(policies, addresses, plan, mesh)
+    proved = _proved_blames(routes, fixed, links, plan, mesh, by_rules)
     explained = {link for blame in proved for link in blame.links}
     likely = culprits(link for link in mesh.links if link not in explained)
-    for blame in (*proved, *by_firewalls(likely, rules, ports, addresses, plan)):
+    for blame in (*proved, *_by_firewalls(likely, rules, ports, addresses, plan)):
         guessed = all(is_guessed(plan, link.target) for link in blame.links)
         yield _problem(blame, mesh, plan, Severity.WARN if guessed else None)
         ends = {host for link in blame.links for host in (link.source, link.target)}
@@ -431,3 +434,107 @@ def _tried(
         and (kind != "mccl" or what.endswith(f" {link.port}"))
         and holders.within(link.source if inbound else link.target, stretches)
     ]
+
+
+def _proved_blames(
+    routes: Mapping[str, Routes],
+    fixed: Mapping[str, Mapping[str, str]],
+    links: Mapping[str, Mapping[str, Counters]],
+    plan: JobPlan,
+    mesh: MeshResult,
+    by_rules: Mapping[frozenset[str], str],
+) -> list[MeshBlame]:
+    """The failed connections that the facts of one of the two hosts explain, with that host to blame."""
+    pairs = mesh.between
+    guilty = {**_refused_by_own_kernel(pairs), **by_rules}
+    for host, own in routes.items():
+        for peers in lost_routes(host, own, plan, mesh).values():
+            guilty |= {frozenset((host, peer)): host for peer in peers.named}
+    for wrong in wrong_neighbours(fixed, links, plan, pairs):
+        guilty[frozenset((wrong.host, wrong.peer))] = wrong.host
+    failed = ((host, link) for pair, host in guilty.items() for link in pairs.get(pair, ()) if link.failed)
+    return [_blame(host, found) for host, found in grouped(failed).items()]
+
+
+def _refused_by_own_kernel(pairs: Pairs) -> dict[frozenset[str], str]:
+    """The pairs between which one host's kernel sends nothing at all, because of its routes or its rules."""
+    found = {}
+    for pair, links in pairs.items():
+        ways = {host: [link for link in links if link.source == host] for host in pair}
+        refused = [host for host, own in ways.items() if own and all(each.outcome == "error" for each in own)]
+        if len(refused) == 1:
+            found[pair] = refused[0]
+    return found
+
+
+def _blame(host: str, failed: Collection[Link]) -> MeshBlame:
+    out = sum(link.source == host for link in failed)
+    return MeshBlame(
+        (host,),
+        "both" if 0 < out < len(failed) else "outbound" if out else "inbound",
+        tuple(dict.fromkeys(link.kind for link in failed)),
+        tuple(failed),
+        decided=True,
+    )
+
+
+def _by_firewalls(
+    blames: Sequence[MeshBlame],
+    rules: Mapping[str, Ruleset],
+    ports: Mapping[str, Ports],
+    addresses: Mapping[str, Mapping[str, Sequence[str]]],
+    plan: JobPlan,
+) -> list[MeshBlame]:
+    """Without a host whose connections another's firewall stops: the fewest hosts need not be the cause."""
+
+    known = plan.holders.address
+
+    def closed(host: str, link: Link) -> bool:
+        source, target = known.get(link.source), known.get(link.target)
+        ephemeral = ports[host].ephemeral if host in ports else None
+        if source is None or target is None or source.version != target.version:
+            return False
+        if not ephemeral or host not in rules or not rules[host].tables or not 0 < link.port < 65536:
+            return False
+        spans = rules[host].decide_ports(
+            *(source, target, link.port, link.port),
+            interface_with(str(known[host]), addresses.get(host, {})) or None,
+            (ephemeral[0], ephemeral[-1]),
+            incoming=host == link.target,
+        )
+        return all(span.decision.blocked or span.decision.diverts for span in spans)
+
+    def closing(blame: MeshBlame) -> set[str]:
+        """The hosts whose rules stop all of these connections."""
+        ends = {host for link in blame.links for host in (link.source, link.target)}
+        touched = (host for host in ends if all(host in (link.source, link.target) for link in blame.links))
+        return {host for host in touched if all(closed(host, link) for link in blame.links)}
+
+    guilty = {
+        blame: next(iter(hosts))
+        for blame in blames
+        if not blame.common and blame.direction != "split" and len(hosts := closing(blame)) == 1
+    }
+    wronged = {host for blame, host in guilty.items() if blame.decided and host not in blame.hosts}
+    cleared = [blame for blame, host in guilty.items() if host in wronged]
+    found = {host: [link for b in cleared if guilty[b] == host for link in b.links] for host in wronged}
+    rest = [blame for blame in blames if blame not in cleared]
+    return [*(_blame(host, links) for host, links in sorted(found.items())), *rest]
+
+
+def _lost_by_rules(
+    policies: Mapping[str, Policy],
+    addresses: Mapping[str, Mapping[str, Sequence[str]]],
+    plan: JobPlan,
+    mesh: MeshResult,
+) -> dict[frozenset[str], str]:
+    """Pair of hosts -> the one of them whose rules make their connections fail."""
+    return {
+        frozenset((host, peer)): host
+        for host, policy in policies.items()
+        for detour in detours(
+            host, policy, job_interface(addresses.get(host, {}), plan.data_address(host)), plan, mesh
+        )
+        if detour.failed and detour.sure
+        for peer in detour.peers
+    }

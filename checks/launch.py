@@ -36,9 +36,10 @@ from doctor.job.launch.rank_env import (
     shared_options,
     world_of,
 )
+from doctor.job.launch.ranks import ranks_of
+from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.job.launch.variables import ONLY_PRESENCE, must_agree
 from doctor.rules.launch_names import LaunchNames, remark
-from doctor.rules.launch_tables import different_tables
 
 NOT_SET = "(not set)"
 ADDRESSED = frozenset({*MASTERS, *MASTER_OPTIONS, "CM_CHIEF_IP"})
@@ -84,7 +85,7 @@ def launch_inconsistent(
         ranks = [process for process in launch.told if not launcher(process)]
         yield from _different(names, [(process, shared_options(process)) for process in agents])
         yield from _different(names, [(process, _compared(process)) for process in ranks or agents])
-        yield from different_tables(names, files or {})
+        yield from _different_tables(names, files or {})
         yield from _contradictions(names)
 
 
@@ -259,3 +260,79 @@ def _world(names: LaunchNames) -> Iterator[Problem]:
                 commands=(f"export WORLD_SIZE={product}",),
             )
             return
+
+
+READ = "cksum "
+"""Prefix of the description of a table that was read."""
+
+Told = Sequence[tuple[ProcessEnv, TableReference]]
+
+
+def _different_tables(names: LaunchNames, files: Mapping[str, Mapping[str, HostFile]]) -> Iterator[Problem]:
+    """Ranks that were given a different file from most ranks, unless its content is the same."""
+    told = [(process, table) for process in ranks_of(names.launch) for table in told_tables([process])[:1]]
+    if len({table.path or table.text for _, table in told}) < 2:
+        return
+
+    def held_by(process: ProcessEnv, table: TableReference) -> str:
+        if file := files.get(names.host(process) or "", {}).get(table.path):
+            return file.trouble or f"{READ}{file.checksum}"
+        return table.path or table.text
+
+    groups = grouped((held_by(*each), each) for each in told)
+    troubles = {file.trouble for found in files.values() for file in found.values() if file.trouble}
+    lost = [key for key in groups if key in troubles]
+    held = sorted((key for key in groups if key not in troubles), key=lambda key: -len(groups[key]))
+    if not held:
+        return  # no rank has a table: that is not a difference
+    most = groups[held[0]]
+    odd = held[1:] if 2 * len(most) > sum(len(groups[key]) for key in held) else []
+    for key in (*lost, *odd):
+        yield _other_table(names, groups[key], (key, held[0]), most)
+    if held[1:] and not odd and all(key.startswith(READ) for key in held):
+        yield _several_tables(names, {key: groups[key] for key in held})
+
+
+def _several_tables(names: LaunchNames, groups: Mapping[str, Told]) -> Problem:
+    """The problem if no table is held by more than half of the ranks."""
+    processes = [process for group in groups.values() for process, _ in group]
+    shown = [(group[0][1], [process for process, _ in group]) for group in groups.values()]
+    return names.problem(
+        processes,
+        shown[0][0].said,
+        f"the ranks were given different rank tables{UNDECIDED}",
+        expected="one table for all ranks",
+        actual="; ".join(f"{table.path}, for {names.labels(some)}" for table, some in shown[:6]),
+        confidence=Confidence.SUSPECT,
+        evidence=tuple(Evidence(table.path, key) for key, (table, _) in zip(groups, shown[:6], strict=False)),
+        commands=(f"cksum {' '.join(quote(table.path) for table, _ in shown[:6])}",),
+    )
+
+
+def _other_table(
+    names: LaunchNames,
+    group: Told,
+    held: tuple[str, str],
+    most: Told,
+) -> Problem:
+    """`held` describes their file and that of most ranks: a checksum, why there is none, or a path."""
+    processes, (mine, right) = [process for process, _ in group], held
+    table, usual = group[0][1], most[0][1]
+    read = mine.startswith(READ) and right.startswith(READ)
+    return names.problem(
+        processes,
+        table.said,
+        f"{table.said} names a different rank table than for the other ranks",
+        expected=f"{usual.path or usual.text}, as for {names.labels([process for process, _ in most])}",
+        actual=f"{table.path or table.text}, for {names.labels(processes)}"
+        + ("" if mine.startswith(READ) or mine in (table.path, table.text) else f": {mine}"),
+        confidence=Confidence.CERTAIN if read else Confidence.STRONG,
+        evidence=(
+            *names.evidence(processes[:3], table.said),
+            Evidence(table.path or table.text, mine),
+            Evidence(usual.path or usual.text, right),
+        ),
+        commands=(f"export {table.said}={quote(usual.path)}",)
+        if usual.path
+        else (remark(f"give every rank the same {table.said}"),),
+    )

@@ -61,7 +61,7 @@ from doctor.job.launch.ranks import (
 )
 from doctor.model import MOST_PLACES
 from doctor.rules.launch_names import LaunchNames, remark, some
-from doctor.rules.launch_tables import another_size, not_in_table
+from doctor.text.ranks import ranks_text
 
 
 @check(
@@ -114,8 +114,8 @@ def launch_ranks(
         yield from _node_ranks(names)
         yield from _at_one_port(names)
         yield from _not_numbers(names)
-        yield from not_in_table(names)
-        yield from another_size(names)
+        yield from _not_in_table(names)
+        yield from _another_size(names)
         yield from _on_devices(names, plan, devices)
         yield from _against_table(names, table.path if table else "", in_table)
         for found in _wrong_world(names, plan):
@@ -604,3 +604,46 @@ def _node_rank(process: ProcessEnv) -> LaunchNumber | None:
     if number is not None or agent is None or not first:
         return number
     return None if agent.unknown("node_rank") else LaunchNumber(agent.spelled("node_rank"), first)
+
+
+SIZES = ("RANK_SIZE", "WORLD_SIZE")
+
+
+def _not_in_table(names: LaunchNames) -> Iterator[Problem]:
+    """Processes whose device is not in the table, so that they find no rank; one problem per server."""
+    lost = grouped(
+        ((process.seat.path, tuple(sorted(process.seat.ranks))), process)
+        for process in ranks_of(names.launch)
+        if process.seat is not None and process.seat.rank is None
+    )
+    for (path, devices), processes in lost.items():
+        listed = ranks_text(devices, "device", most=12) if devices else "no device"
+        yield names.problem(
+            processes,
+            DEVICE,
+            f"{DEVICE} is not in the rank table: the process cannot find its own rank",
+            expected=f"{listed}, as the rank table has them for this host",
+            actual=some([f"{DEVICE}={each.env[DEVICE][:100]} ({each.source})" for each in processes]),
+            evidence=(*names.evidence(processes[:3], DEVICE), Evidence(path, listed)),
+            commands=(f"export {DEVICE}=$i  # $i: a device of the rank table that no other rank has",),
+        )
+
+
+def _another_size(names: LaunchNames) -> Iterator[Problem]:
+    """A number of ranks that is the same for all processes but differs from their rank table."""
+    present = [process for process in ranks_of(names.launch) if process.seat is not None]
+    for name in SIZES:
+        said = {process.env[name] for process in present if name in process.env}
+        seat = present[0].seat if present else None
+        if seat is None or len(said) != 1 or said == {str(seat.world)}:
+            continue  # if only some processes have another number, they differ from the others
+        yield names.problem(
+            present,
+            name,
+            f"{name} is not the number of ranks in the rank table: they wait for ranks that do not exist",
+            expected=f"{name}={seat.world}, as in {seat.path}",
+            actual=f"{name}={said.pop()[:100]}, for {names.labels(present)}",
+            hosts=(),
+            evidence=(*names.evidence(present[:2], name), Evidence(seat.path, f"{seat.world} ranks")),
+            commands=(f"export {name}={seat.world}",),
+        )

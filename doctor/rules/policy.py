@@ -59,21 +59,3 @@ def detours(
 def job_interface(held: Mapping[str, Sequence[str]], address: str | None) -> str | None:
     """Hosts with BGP put the address on lo, which says nothing about the way."""
     return next((name for name, own in held.items() if address in own and name != "lo"), None)
-
-
-def lost_by_rules(
-    policies: Mapping[str, Policy],
-    addresses: Mapping[str, Mapping[str, Sequence[str]]],
-    plan: JobPlan,
-    mesh: MeshResult,
-) -> dict[frozenset[str], str]:
-    """Pair of hosts -> the one of them whose rules make their connections fail."""
-    return {
-        frozenset((host, peer)): host
-        for host, policy in policies.items()
-        for detour in detours(
-            host, policy, job_interface(addresses.get(host, {}), plan.data_address(host)), plan, mesh
-        )
-        if detour.failed and detour.sure
-        for peer in detour.peers
-    }

@@ -1,15 +1,12 @@
 """Whether a host has a way to another: how routes, neighbours and firewalls explain failed connections."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 
 from doctor.api import GUESSES, JobPlan, Place, Stretch, fold, grouped
-from doctor.facts.firewall import Ruleset
-from doctor.facts.limits import Ports
 from doctor.facts.network import Counters, Route, Routes
-from doctor.job.plan import interface_with
-from doctor.mesh import Link, MeshBlame, MeshResult
+from doctor.mesh import Link, MeshResult
 from doctor.mesh.result import Pairs
 
 MANY = 16
@@ -125,89 +122,3 @@ def wrong_neighbours(
             if peer != host and cards and mac not in cards and all(link.failed for link in tried):
                 found.append(WrongNeighbour(host, peer, address, mac, tuple(sorted(cards)), bool(tried)))
     return found
-
-
-def proved_blames(
-    routes: Mapping[str, Routes],
-    fixed: Mapping[str, Mapping[str, str]],
-    links: Mapping[str, Mapping[str, Counters]],
-    plan: JobPlan,
-    mesh: MeshResult,
-    by_rules: Mapping[frozenset[str], str],
-) -> list[MeshBlame]:
-    """The failed connections that the facts of one of the two hosts explain, with that host to blame."""
-    pairs = mesh.between
-    guilty = {**_refused_by_own_kernel(pairs), **by_rules}
-    for host, own in routes.items():
-        for peers in lost_routes(host, own, plan, mesh).values():
-            guilty |= {frozenset((host, peer)): host for peer in peers.named}
-    for wrong in wrong_neighbours(fixed, links, plan, pairs):
-        guilty[frozenset((wrong.host, wrong.peer))] = wrong.host
-    failed = ((host, link) for pair, host in guilty.items() for link in pairs.get(pair, ()) if link.failed)
-    return [_blame(host, found) for host, found in grouped(failed).items()]
-
-
-def _refused_by_own_kernel(pairs: Pairs) -> dict[frozenset[str], str]:
-    """The pairs between which one host's kernel sends nothing at all, because of its routes or its rules."""
-    found = {}
-    for pair, links in pairs.items():
-        ways = {host: [link for link in links if link.source == host] for host in pair}
-        refused = [host for host, own in ways.items() if own and all(each.outcome == "error" for each in own)]
-        if len(refused) == 1:
-            found[pair] = refused[0]
-    return found
-
-
-def _blame(host: str, failed: Collection[Link]) -> MeshBlame:
-    out = sum(link.source == host for link in failed)
-    return MeshBlame(
-        (host,),
-        "both" if 0 < out < len(failed) else "outbound" if out else "inbound",
-        tuple(dict.fromkeys(link.kind for link in failed)),
-        tuple(failed),
-        decided=True,
-    )
-
-
-def by_firewalls(
-    blames: Sequence[MeshBlame],
-    rules: Mapping[str, Ruleset],
-    ports: Mapping[str, Ports],
-    addresses: Mapping[str, Mapping[str, Sequence[str]]],
-    plan: JobPlan,
-) -> list[MeshBlame]:
-    """Without a host whose connections another's firewall stops: the fewest hosts need not be the cause."""
-
-    known = plan.holders.address
-
-    def closed(host: str, link: Link) -> bool:
-        source, target = known.get(link.source), known.get(link.target)
-        ephemeral = ports[host].ephemeral if host in ports else None
-        if source is None or target is None or source.version != target.version:
-            return False
-        if not ephemeral or host not in rules or not rules[host].tables or not 0 < link.port < 65536:
-            return False
-        spans = rules[host].decide_ports(
-            *(source, target, link.port, link.port),
-            interface_with(str(known[host]), addresses.get(host, {})) or None,
-            (ephemeral[0], ephemeral[-1]),
-            incoming=host == link.target,
-        )
-        return all(span.decision.blocked or span.decision.diverts for span in spans)
-
-    def closing(blame: MeshBlame) -> set[str]:
-        """The hosts whose rules stop all of these connections."""
-        ends = {host for link in blame.links for host in (link.source, link.target)}
-        touched = (host for host in ends if all(host in (link.source, link.target) for link in blame.links))
-        return {host for host in touched if all(closed(host, link) for link in blame.links)}
-
-    guilty = {
-        blame: next(iter(hosts))
-        for blame in blames
-        if not blame.common and blame.direction != "split" and len(hosts := closing(blame)) == 1
-    }
-    wronged = {host for blame, host in guilty.items() if blame.decided and host not in blame.hosts}
-    cleared = [blame for blame, host in guilty.items() if host in wronged]
-    found = {host: [link for b in cleared if guilty[b] == host for link in b.links] for host in wronged}
-    rest = [blame for blame in blames if blame not in cleared]
-    return [*(_blame(host, links) for host, links in sorted(found.items())), *rest]

@@ -78,7 +78,8 @@ def _rank(told: dict[str, Any], place: int, store: str) -> None:
     from doctor.smoke.onhost.torch_framework import Torch
 
     torch.set_num_threads(1)
-    shape = CellShape(*told["shape"])
+    fields: list[Any] = [tuple(each) if isinstance(each, list) else each for each in told["shape"]]
+    shape = CellShape(*fields)
     framework = Torch()
     framework.store = FileStore(store, shape.world)
     framework.meet(place, shape.world, 60)

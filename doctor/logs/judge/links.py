@@ -1,16 +1,17 @@
 """Connections that could not be made or broke, and chains of "A waits for B"."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind
-from doctor.logs.judge.parties import Key, is_name, key
+from doctor.logs.judge.parties import Key, bare, is_name, key
 from doctor.logs.judge.words import titled, told, who
 from doctor.logs.model import Party
 from doctor.model import UNDECIDED, Confidence
+from doctor.text.grouped import grouped
 from doctor.waits import common_end
 
 Pair = tuple[Key, Key]
@@ -60,6 +61,10 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
         how = (f"{who(others)} had trouble with it, and with nobody else", *known)
         says = _between(who(others), who((one,)), head)
         return LogBlame(f"{says}: {title}", (one,), events, Confidence.STRONG, how)
+    if blamed := _named_by_most(pairs, parties):
+        one, others, why = blamed
+        says = _between(who(others), who((one,)), head)
+        return LogBlame(f"{says}: {title}", (one,), events, Confidence.STRONG, (why, *known))
     ones = [parties[here] for here, _ in pairs]
     peers = [parties[there] for _, there in pairs]
     says = f"{_between(who(ones), who(peers), head)}: {title}{UNDECIDED}"
@@ -67,6 +72,26 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
     if any(end[0] == "file" for pair in pairs for end in pair):
         ends = ()  # naming only the known end would accuse it alone
     return LogBlame(says, ends, events, Confidence.SUSPECT, known)
+
+
+def _named_by_most(
+    pairs: Iterable[Pair], parties: Mapping[Key, Party]
+) -> tuple[Party, list[Party], str] | None:
+    """The only end with which all hosts had trouble, or all but the one whose address it must be: that host
+    alone names others.
+    """
+    reported = [(there, host) for here, there in pairs if (host := parties[here].host)]
+    every = {host for _, host in reported}
+    by = {there: {*hosts} for there, hosts in grouped(reported).items()}
+    ends = [there for there, hosts in by.items() if len(hosts) > 1 and len(every - hosts) < 2]
+    if len(ends) != 1:
+        return None
+    one, others = parties[ends[0]], [Party(host=host) for host in sorted(by[ends[0]])]
+    why = f"{who(others)} had trouble with {who((one,))}"
+    for host in every - by[ends[0]]:
+        why += f", and {host} with others: the address is that of {host}"
+        one = Party(host=host, address=bare(one.address)[0] if one.address else None)
+    return one, others, why
 
 
 def _place(party: Party) -> Party:

@@ -127,3 +127,21 @@ def test_who_brings_the_news_is_not_accused(tmp_path: Path) -> None:
     assert (first.symptom, first.who) == ("mpi-daemon-missing", ())
     unknown = "[node3:00000] *** An error occurred in MPI_Init\n"
     assert 0 not in {each.pid for each in pasted(tmp_path, unknown).charges[0].who}
+
+
+def test_the_host_whose_address_all_others_name_is_told(tmp_path: Path) -> None:
+    """The ranks of two hosts name its address, each another port, and its own ranks name theirs."""
+    line = "{0}:57{1}:5902 [{1}] transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer "
+    line += "10.2.0.{2}<3309{1}> with error 12, opcode 0, len 0, vendor err 129 (Recv)\n"
+    each = {name: number for number, name in enumerate(("ib-a", "ib-b", "ib-c"), 4)}
+    said = [line.format(name, rank, each["ib-b"]) for name in ("ib-a", "ib-c") for rank in (0, 1)]
+    own = [line.format("ib-b", rank, each[name]) for rank, name in enumerate(("ib-a", "ib-c"))]
+    found = pasted(tmp_path, *said, *own).charges[0]
+    assert [(party.host, party.address) for party in found.who] == [("ib-b", "10.2.0.5")]
+    assert found.says.startswith("ib-a and ib-c had trouble with ib-b (10.2.0.5): ")
+    assert pasted(tmp_path, *said).charges[0].who[0].address == "10.2.0.5<33090>"
+    all_names = [
+        line.format(one, rank, each[other]) for one in each for rank, other in enumerate(each) if other != one
+    ]
+    assert "undecided which of them" in pasted(tmp_path, *all_names).charges[0].says
+    assert "undecided which of them" in pasted(tmp_path, *own).charges[0].says

@@ -94,6 +94,8 @@ class LogLine:
     """For an exception: only the rest of its message, and what others say of an end, follow it."""
     frames: tuple[str, ...] = ()
     """For an exception: the lines of its traceback, as they are in the log."""
+    rest: tuple[str, ...] = ()
+    """For an odd line: the next lines of its message, such as what the program advises."""
 
 
 @dataclass(frozen=True, slots=True)

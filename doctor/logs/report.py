@@ -106,7 +106,9 @@ class _Quotes:
         if shown:
             self._shown.add(line.file)
         name = self._short.get(line.file, line.file) if known and len(line.file) > LONG else line.file
-        return f"{name}:{line.number}: {' '.join(line.text.split())}"
+        return (
+            f"{name}:{line.number}: {' / '.join(' '.join(each.split()) for each in (line.text, *line.rest))}"
+        )
 
 
 def _cards(explained: Explanation, quotes: _Quotes) -> Iterator[Card]:

@@ -19,6 +19,9 @@ _FINISHED = re.compile(
     r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?|until|before|wait\w*)\b)"
     rf"(?:{'|'.join(table(__file__, 'finished.txt')[0])})"
 )
+_TESTED = re.compile(
+    r"^=+ \d{1,6} passed(?!.*\b(?:failed|errors?)\b).* in [\d.]+s.*=$|^100% tests passed, 0 |^\[  PASSED  \] "
+)
 _EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
 _COUNT = re.compile(
     r"(?:\b(?:global[_ ]?step|steps?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}"
@@ -48,8 +51,8 @@ def says_finished(text: str) -> bool:
 
 
 def says_trained(text: str) -> bool:
-    """Whether it says so of a training, and not of something that was done meanwhile."""
-    return says_success(text) and _TRAINING.search(text) is not None
+    """Whether it says so of a training or its tests, and not of something that was done meanwhile."""
+    return (says_success(text) and _TRAINING.search(text) is not None) or _TESTED.search(text) is not None
 
 
 def counted(text: str) -> tuple[str, Value]:

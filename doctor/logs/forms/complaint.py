@@ -18,7 +18,7 @@ TRIGGERS = (
 _NOT_ONE = re.compile(
     r"\b(?:attempts?|\w{0,40}warn(?:ing)?s?|retry(?:ing)?|retried|fall(?:ing)? ?back|ignor\w{1,4}|skip\w{0,5}"
     r"|optional|recovered|may fail|if .{1,80} fail\w{0,2}|no errors?|without errors?"
-    r"|errors?[=: ]{1,3}0\b|0 errors?|0 failed"
+    r"|errors?[=: ]{1,3}0\b|\b0 (?:\w{1,20} )?(?:errors?|failed)"
     r"|failed(?: \w{1,20})?[=: ]{1,9}0\b|DeprecationWarning|on_error|error_file|expected|suppress\w{0,4})\b",
     re.IGNORECASE,
 )

@@ -35,7 +35,10 @@ _RAY = re.compile(
     rf"\[{DATED} (?P<level>[DIWECF]) (?P<pid>\d{{1,9}}) \d{{1,9}}\] (?:\(\w{{1,40}}\) )?"
     r"(?:[\w./-]{1,200}:\d{1,6}: ?)?"
 )
-_TAG = re.compile(r"\[rank(?P<rank>\d{1,6})\] ?")
+_TAG = re.compile(
+    r"(?:[]|:-] ?)?(?:\[[Rr]ank[ =:]{0,2}(?P<rank>\d{1,6})(?:/\d{1,6})?\][:|]? ?(?:\| )?"
+    r"|[Rr]ank[ =:]?(?P<column>\d{1,6})(?:/\d{1,6}(?=[ :])| ?(?=\|)) ?[|:]? ?)"
+)
 _AHEAD = 120
 """A Python logger writes the level within this number of characters."""
 
@@ -98,4 +101,4 @@ def _tagged(text: str, facts: LineFacts, at: int) -> None:
     """The tag of a rank behind the time or the level of a logger."""
     tag = _TAG.match(text, at) or _TAG.match(text, at + 1)
     if tag and facts.rank is None:
-        facts.rank, facts.start = int(tag["rank"]), tag.end()
+        facts.rank, facts.start = int(tag["rank"] or tag["column"]), tag.end()

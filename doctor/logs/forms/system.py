@@ -51,7 +51,9 @@ _FACILITY = r"(?:kern|user|daemon) {0,4}:(?P<level>\w{3,6}) {0,4}: "
 _DECODED = late(rf"{_FACILITY}(?:\[?{DATED}\]? |{_KERNEL_TIME} |(?=VFS: |NVRM: ))")
 _DECODED_NAMED = late(rf"{_FACILITY}\[{NAMED}\] ")
 _TALOS = late(rf"(?:(?P<host>{_HOST}): )?kern: {{1,8}}(?P<level>\w{{3,8}}): \[{DATED}\]: ")
-_DMESG = late(rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) ")
+_DMESG = late(
+    rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) |(?P<kmsg>\d{{1,3}}),\d+,\d+,[-c+];"
+)
 _DMESG_ISO = late(rf"{DATED} (?=NVRM: |{BEGINS}|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)")
 _ISO = late(rf"{DATED} ")
 _HIDDEN = late(rf"{NAMED} \S{{1,80}} kernel: ")
@@ -165,6 +167,6 @@ def _kernel(text: str, facts: LineFacts, clock: Clock) -> bool:
             return True
         return False
     facts.head(found, Form.KERNEL, clock)
-    if priority := found.groupdict().get("priority"):
+    if priority := found.groupdict().get("priority") or found.groupdict().get("kmsg"):
         facts.level = _PRIORITIES[int(priority) % 8]
     return True

@@ -215,6 +215,10 @@ def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[Log
 
 
 def _long_before(case: LogCase, event: Event, cause: Event) -> bool:
-    """Whether an event is surely older than the cause, which does not explain it."""
+    """Whether an event is surely older than the cause, which does not explain it. Without times, the lines of
+    a file are in order if each is a cause of its own.
+    """
     apart = case.clocks.apart(event.line, cause.line)
+    if apart is None and event.kind is cause.kind is SuspectKind.ROOT and event.line.file == cause.line.file:
+        return event.line.number < cause.line.number and not explains(cause, event)
     return apart is not None and apart > TOGETHER and not explains(cause, event)

@@ -16,6 +16,8 @@ from doctor.logs.reading.stacks import own_frame
 
 SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
+_CRASHES = (4, 7, 8, 11)
+"""Signals by which a process ends for what it did itself."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
 _VALUE = re.compile(r"\d+|'[^']*'")
 _ENTRY = re.compile(r" {2}exitcode {0,2}: ")
@@ -28,6 +30,7 @@ _EXCEPTION = re.compile(
     r"(?:\(\w{1,60}\))?(?:(?::| \().*)?$)"
     r"|^((?:[A-Za-z_]\w{0,60}\.){1,9}[A-Z]\w{0,60}: .*$)"
 )
+LOGGED = (Form.PLAIN, Form.TORCH)
 _ANY_NAME = re.compile(r"(?:^|\]:? |> |\| )([A-Za-z_][\w.]{0,120}(?:: .{0,2000}| \([^()]{1,400}\))?$)")
 """An exception below its frames, whatever it is called."""
 
@@ -198,12 +201,14 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
 
 
 def alike(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
-    """Joins ranks that raised the same at the same place; with a nameless process if only they wrote."""
+    """Joins ranks that raised the same at the same place, or crashed alike in the same second; and a
+    nameless process with them, if only they wrote.
+    """
     found: dict[object, Suspect] = {}
     for each in deaths:
         line = each.exceptions[-1] if each.exceptions and not each.hard else None
         said = line and (_VALUE.sub("", raised(line) or ""), own_frame(line.frames))
-        head = found.setdefault(said or id(each), each)
+        head = found.setdefault(said or _crash(each) or id(each), each)
         if head is not each:
             head.who |= each.who
             head.events += each.events
@@ -214,6 +219,15 @@ def alike(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
         if every and nameless and exit_of(nameless.sighting) == 1:
             every[0].events += found.pop(name).events
     return [*found.values()]
+
+
+def _crash(of: Suspect) -> object:
+    """The signal that a program of its own sent itself, its launcher's file and the second."""
+    head = of.head
+    number = signal_of(head.sighting) if head else None
+    if head is None or number not in _CRASHES or head.line.at is None:
+        return None
+    return number, head.line.file, int(head.line.at)
 
 
 def _table(case: LogCase, line: LogLine, death: Suspect) -> object:
@@ -227,7 +241,7 @@ def _table(case: LogCase, line: LogLine, death: Suspect) -> object:
 
 def own_errors(case: LogCase, ranks: Collection[int | None]) -> dict[int, LogLine]:
     """The last error that each of these ranks logged, if it made no step after it."""
-    own = [(each.rank, line) for each, line in case.odd if each.rank in ranks and line.form is Form.PLAIN]
+    own = [(each.rank, line) for each, line in case.odd if each.rank in ranks and line.form in LOGGED]
     return {rank: line for rank, line in own if rank is not None and line.level in ("ERROR", "FATAL")}
 
 

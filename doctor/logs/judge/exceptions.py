@@ -40,7 +40,7 @@ def own_exception(case: LogCase) -> LogBlame | None:
         command = len(case.odd) == 1 and said is not None and _COMMAND.match(said)
         if said is None or (_OF_OTHERS.match(said) and not command):
             continue
-        if not (place or _UNCAUGHT.match(line.text) or _is_all(line, case.logs.files)):
+        if not (place or _UNCAUGHT.search(line.text[:200]) or _is_all(line, case.logs.files)):
             continue
         if place and not command and _LAUNCHER.search(place["file"]):
             continue

@@ -9,6 +9,7 @@ from doctor.logs.judge.accusations import MOST_WORDS
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import (
+    LOGGED,
     add_exceptions,
     alike,
     deaths_of,
@@ -38,6 +39,7 @@ _EXCEPTION = "exception of the program"
 _FIRST = "no other rank is reported to have ended earlier"
 _NO_REASON = "no line that is known to be its own says why it ended"
 _RAISED = "ended with an exception of the program"
+_AT_ONCE = "they ended alike in the same second, so it is hardly a fault of a single rank"
 _ALIKE = "all of them say the same, so it is no fault of a single rank"
 
 
@@ -97,7 +99,8 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     head = suspect.head
     if head is not None and disagrees(head):
         return disagreement(case, suspect)
-    how = [_ALIKE] if suspect.exceptions and len(suspect.who) > 1 else []
+    many = len(suspect.who) > 1
+    how = [_ALIKE] if suspect.exceptions and many else [_AT_ONCE] if suspect.hard and many else []
     if head is None:
         line = suspect.exceptions[0]
         says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
@@ -119,6 +122,8 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
         before = [] if _another_ended_before(case, suspect, head) else [_FIRST]
         said = f'its last error is "{errors[-1].text.strip()[:MOST_WORDS]}"' if errors else _NO_REASON
+        if not errors and not many and (errors := _errors_of_file(case, head)):
+            said = f'the last error in that file is "{errors[-1].text.strip()[:MOST_WORDS]}"'
         how.append(", and ".join([*before, said]))
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
     others = case.left_alone - {key[1] for key in silent}
@@ -131,6 +136,13 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         tuple(suspect.exceptions or (errors if head.kind is SuspectKind.LEFT else ())),
         nameless=head.kind is SuspectKind.LEFT and bool(suspect.exceptions), brief=_EXCEPTION,
     )  # fmt: skip
+
+
+def _errors_of_file(case: LogCase, head: Event) -> list[LogLine]:
+    """The errors above the line that reports an end, unless they are of ranks that waited or lost others."""
+    said = (line for who, line in case.odd if who.rank not in case.left_alone and line.form in LOGGED)
+    here = [each for each in said if each.file == head.line.file and each.number < head.line.number]
+    return [each for each in here if each.level in ("ERROR", "FATAL")]
 
 
 def _reporters(suspect: Suspect) -> str:

@@ -27,6 +27,8 @@ _OVER = {
     "kubernetes-image": "kubernetes-started",
     "kubernetes-volume": "kubernetes-started",
     "ray-terminated": "ray-shut-down",
+    "ray-actor-died": "ray-restored",
+    "ray-trial-failed": "ray-restored",
     "nccl-connect-retrying": "nccl-ready",
     "nccl-ofi-setup": "nccl-ready",
     "scheduler-preempted": "scheduler-done",
@@ -35,6 +37,7 @@ _OVER = {
 }
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
 events in their order, so only what one rank said is compared by its place."""
+_LATER = ("nccl-ready", "ray-restored")
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _FORGIVEN = {
     SuspectKind.WAITS,
@@ -198,7 +201,7 @@ def got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
         each.symptom.id == later
         and each.last.file == last.file
         and pod in (None, each.taken.get("pod"))
-        and (later != "nccl-ready" or (each.last.who == last.who and each.last.number > last.number))
+        and (later not in _LATER or (each.last.who == last.who and each.last.number > last.number))
         for each in sightings
     )
 

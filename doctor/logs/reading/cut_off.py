@@ -10,7 +10,7 @@ BEGINS = "Traceback (most recent call last)"
 FRAME = re.compile(
     r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
 )
-_STAMP = re.compile(r"\d{1,4}(?:[-:/.,T ]{1,2}\d{1,9}){2,8}")
+STAMP = re.compile(r"\d{1,4}(?:[-:/.,T ]{1,2}\d{1,9}){2,8}")
 LEAST = 2
 """The least number of frames at the end of a log that are a traceback without its heading."""
 MOST = 5
@@ -30,7 +30,7 @@ def cut_tracebacks(lines: Sequence[tuple[int, str]]) -> list[CutTraceback]:
     known by what stands in front of its lines; lines of others may stand between them.
     """
     found: dict[str, CutTraceback] = {}
-    steady = [_STAMP.sub("", text) for _, text in lines]  # times differ between the lines of one writer
+    steady = [STAMP.sub("", text) for _, text in lines]  # times differ between the lines of one writer
     for place, (number, text) in enumerate(lines):
         if BEGINS not in text:
             continue

@@ -25,7 +25,7 @@ from doctor.logs.reading.actors import DIED, MISSED, with_actor, with_tasks
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, head_of, note
 from doctor.logs.reading.commands import ENDED, shortened
-from doctor.logs.reading.cut_off import FRAME, continued_from, cut_tracebacks
+from doctor.logs.reading.cut_off import BEGINS, FRAME, continued_from, cut_tracebacks
 from doctor.logs.reading.file_scan import CUT_OFF, Decided, Scan
 from doctor.logs.reading.fold import subject, who_of
 from doctor.logs.reading.lines import Lines
@@ -34,6 +34,7 @@ from doctor.logs.reading.neighbours import values_around
 from doctor.logs.reading.pods import FAMILY as PODS
 from doctor.logs.reading.pods import FAR, pod_of
 from doctor.logs.reading.progress import PartProgress
+from doctor.logs.reading.quoted import unquoted
 from doctor.logs.reading.repeats import FEW, Meaning, Repeat, Repeats, alike
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
 from doctor.logs.reading.window import KEPT, Neighbours, Window, states, windows
@@ -47,6 +48,10 @@ HEAD = 200
 """This number of first and of last lines are all examined."""
 MOST_ODD = 5
 MOST_RANKS = 65_536
+MOST_REST = 3
+"""The most lines of the message of an odd line that are kept besides it."""
+_HEADING = (":", "root error(s) found.")
+"""How a line ends whose message stands in the next one."""
 MOST_AFTER = 40
 """The most lines after the exception that ended a program."""
 BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
@@ -278,7 +283,7 @@ class _Scanner:
                 break
             for text in states(window.data[start:end]):
                 facts = self._parse(text)
-                ends_traceback(text, facts, window.around(start, end))
+                ends_traceback(text, facts, window.around(start, end, text[: facts.prefix]))
                 if not self._decide(text, facts):
                     self._odd(window, start, end, number, text, facts)
             number -= 1
@@ -338,7 +343,7 @@ class _Scanner:
 
     def _symptoms(self, lines: Lines, place: int, text: str, facts: LineFacts) -> bool:
         layout, number = self._layout, lines.number(place)
-        around = lines.window.around(*lines.span(place))
+        around = lines.window.around(*lines.span(place), text[: facts.prefix])
         indented = facts.form is Form.PLAIN and text[facts.start : facts.start + 1] in (" ", "\t")
         prefix = text[: facts.prefix]
         if not (indented and self._headless == (number - 1, prefix)):
@@ -364,9 +369,11 @@ class _Scanner:
         return bool(decided) and not advice  # an exception may quote advice
 
     def _decide(self, text: str, facts: LineFacts) -> Decided:
-        """The symptoms of a line. What a user chose is never the kernel's word."""
+        """The symptoms of a line. What a user chose is no word of the kernel, nor a quotation of a program."""
         if facts.form is Form.KERNEL:
             text = text[: facts.start] + own_words(text[facts.start :])
+        elif facts.form is Form.PLAIN and (facts.level in ("INFO", "DEBUG", "") or text[0] == "{"):
+            text = text[: facts.start] + unquoted(text[facts.start :], record=bool(facts.level))
         return self._matcher.decide(text, facts.form)
 
     def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts, around: Neighbours) -> None:
@@ -424,8 +431,11 @@ class _Scanner:
         if len(self._found.odd) >= self._most_odd or not wording:
             return
         frame = None
+        around = window.around(start, end, text[: facts.prefix])
+        rest = self._rest(text[: facts.prefix], around.below())
+        while rest and text.rstrip().endswith(_HEADING):
+            text, rest = f"{text.rstrip()} {rest[0]}"[:KEPT], rest[1:]
         if facts.form is Form.PYTHON:
-            around = window.around(start, end)
             spawned(facts, around.above())
             if of_ray_task(text, facts, around.above()):
                 text = f"{text} (process {facts.pid} on {facts.host})"
@@ -442,25 +452,42 @@ class _Scanner:
             place += ", in a thread" if _headed(above, "Exception in thread") else ""
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
             if decided := self._decide(text, facts):  # the place shows whose message it is
-                self._seen(decided, number, text, facts, window.around(start, end))
+                self._seen(decided, number, text, facts, around)
                 return
-        made = self._made(number, text, facts)
+        made = replace(self._made(number, text, facts), rest=tuple(redact(each)[:KEPT] for each in rest))
         if frame:
             made = _with_frames(made, text, facts, around.above)
         if self._at_end and frame:
             made = replace(made, final=self._is_final(text, facts, window, start, end))
         self._found.odd[wording] = (who_of(facts), made)
 
+    def _rest(self, prefix: str, below: Sequence[str]) -> list[str]:
+        """The lines below a complaint that continue its message."""
+        found = list[str]()
+        for line in below[:MOST_REST]:
+            own = line.removeprefix(prefix).strip()
+            facts = self._parse(line)
+            if not (own and line.startswith(prefix)) or facts.headed or facts.form is not Form.PLAIN:
+                break
+            if BEGINS in own or FRAME.match(line):
+                break
+            if says_step(own) or says_finished(own) or complaint.complains(line, facts):
+                break
+            found.append(own)
+        return found
+
     def _is_final(self, text: str, facts: LineFacts, window: Window, start: int, end: int) -> bool:
         """Whether after an exception only the rest of its message and what others say of an end follow."""
         if facts.form is not Form.PYTHON or facts.record:
             return False
-        below, prefix = window.around(start, end).below(), text[: facts.prefix]
+        prefix = text[: facts.prefix]
+        below = window.around(start, end, prefix).below()
+        below = below[len(self._rest(prefix, below)) :]
         return len(below) < MOST_AFTER and all(self._goes_on(line, prefix) for line in below)
 
     def _goes_on(self, line: str, prefix: str) -> bool:
         own = line.removeprefix(prefix)
-        if not own.strip() or own[0] in " \t" or BAR.search(own):
+        if not own.strip() or own.startswith((" ", "\t", "0 ")) or BAR.search(own):  # TensorFlow counts to 0
             return True
         return self._parse(line).form not in (Form.PLAIN, Form.KERNEL)
 

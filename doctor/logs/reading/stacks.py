@@ -110,9 +110,10 @@ def own_frame(frames: Sequence[str]) -> tuple[str, int] | None:
 
 
 def waits_in(frames: Sequence[str]) -> str:
-    """The collective in which the program waited, and where: "broadcast (train.py:66)". Empty if unknown."""
+    """The collective, or backward, in which a program waited: "broadcast (train.py:66)"; empty if unknown."""
     calls = [each for each in map(_FRAME.match, frames) if each and "/torch/distributed/" in each["file"]]
     names = [each["where"] for each in calls if _COLLECTIVE.fullmatch(each["where"])]
+    names += ["backward"] * any("torch/autograd/graph.py" in each for each in frames)
     place = own_frame(frames)
     return f"{names[0]} ({place[0].rpartition('/')[2]}:{place[1]})" if names and place else ""
 

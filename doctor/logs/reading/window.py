@@ -16,6 +16,7 @@ from doctor.logs.forms.line import said_of
 from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form
+from doctor.logs.reading.cut_off import STAMP
 from doctor.logs.sentence import sentence
 from doctor.logs.sources import DamagedInput
 from doctor.logs.steps import says_step
@@ -120,9 +121,9 @@ class Window:
     def text(self) -> bytes:
         return self.data[self.start : self.end]
 
-    def around(self, start: int, end: int) -> Neighbours:
-        """The neighbours of the line at [start, end)."""
-        return Neighbours(self.data, start, end)
+    def around(self, start: int, end: int, prefix: str = "") -> Neighbours:
+        """The neighbours of the line at [start, end); those with its prefix and another time get its time."""
+        return Neighbours(self.data, start, end, prefix)
 
     def first(self, most: int) -> Iterator[tuple[int, int]]:
         """Where each of the first lines begins and ends."""
@@ -149,14 +150,22 @@ class Neighbours:
     _data: bytes
     _start: int
     _end: int
+    _prefix: str
 
     def above(self, most: int = _MOST) -> list[str]:
         part = self._data[max(0, self._start - AROUND) : self._start]
-        return [_short(line) for line in reversed(part.split(b"\n")[-most - 1 : -1])]
+        return self._like(_short(line) for line in reversed(part.split(b"\n")[-most - 1 : -1]))
 
     def below(self) -> list[str]:
         part = self._data[self._end + 1 : self._end + AROUND]
-        return [_short(line) for line in part.split(b"\n", _MOST)[:_MOST]]
+        return self._like(_short(line) for line in part.split(b"\n", _MOST)[:_MOST])
+
+    def _like(self, lines: Iterable[str]) -> list[str]:
+        steady = STAMP.sub("", self._prefix, count=1)
+        if steady == self._prefix:
+            return [*lines]
+        owns = [(line, STAMP.sub("", line, count=1)) for line in lines]
+        return [self._prefix + own[len(steady) :] if own.startswith(steady) else line for line, own in owns]
 
     def dashes(self) -> bool:
         before = self._data.find(_DASHES, max(0, self._start - AROUND), self._start)

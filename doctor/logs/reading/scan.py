@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from doctor.agents.onhost.kernel_words import own_words
 from doctor.logs.forms import complaint, learn
@@ -52,6 +53,8 @@ MOST_REST = 3
 """The most lines of the message of an odd line that are kept besides it."""
 _HEADING = (":", "root error(s) found.")
 """How a line ends whose message stands in the next one."""
+_SAYS = re.compile(r"[A-Z](?!.*[$#%]$)|[-*] |\(\d|\d{1,2}[.)] ")
+"""How the next lines of a message begin; a shell's prompt or a path is none."""
 MOST_AFTER = 40
 """The most lines after the exception that ended a program."""
 BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
@@ -454,7 +457,10 @@ class _Scanner:
             if decided := self._decide(text, facts):  # the place shows whose message it is
                 self._seen(decided, number, text, facts, around)
                 return
-        made = replace(self._made(number, text, facts), rest=tuple(redact(each)[:KEPT] for each in rest))
+        made = replace(
+            self._made(number, text, facts),
+            rest=tuple(redact(each)[:KEPT] for each in takewhile(_SAYS.match, rest)),
+        )
         if frame:
             made = _with_frames(made, text, facts, around.above)
         if self._at_end and frame:

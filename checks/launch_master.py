@@ -33,6 +33,7 @@ from doctor.job.launch.launcher import Master
 from doctor.job.launch.launchers import MASTERS
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
+    goes_by_node_rank,
     is_loopback_name,
     launcher,
     master_of,
@@ -91,7 +92,7 @@ def master_not_here(
     machine is named: if others know the right address, or if it looks for the name at another host of the
     job, or in its own network. A link-local address without its interface, that of a group and a netmask lead
     to nobody. What the script takes from the login of each host, such as `${MASTER_ADDR:-node1}`, must be the
-    same on all.
+    same on all, and NODE_RANK another one on each. ssh tells which host is the first.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
@@ -252,6 +253,9 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
             continue  # two commands have two defaults
         own = {host: logins[host].variables.get(name, "") for host in plan.names}
         used = {host: value or default for host, value in own.items()}
+        if name == "NODE_RANK":
+            yield from _same_number(names, own, used)
+            continue
         if not any(own.values()) or not all(used.values()):
             continue
         groups: dict[object, list[str]] = {}
@@ -281,6 +285,37 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
                 remark(f"set {name} in the script, for all hosts"),
             ),
         )
+
+
+def _same_number(names: LaunchNames, own: Mapping[str, str], used: Mapping[str, str]) -> Iterator[Problem]:
+    """The problem of hosts that take one number of a node from their logins, or all of them the default."""
+    told = [each for each in names.launch.told if goes_by_node_rank(each)]
+    fewest = min((nodes[0] for each in told if (nodes := nodes_of(each))), default=0)
+    same = [
+        hosts for number, hosts in grouped((number, host) for host, number in used.items()).items() if number
+    ]
+    hosts = max(same, key=len, default=[])
+    if len(hosts) < 2 or fewest < len(used):
+        return
+    number, given = used[hosts[0]], any(own[host] for host in hosts)
+    yield Problem(
+        "hosts take one number of a node from their logins: each of them is that node"
+        if given
+        else "no login sets NODE_RANK: every host is the same node, unless who starts it there sets it",
+        expected="a NODE_RANK of its own on every host, from 0",
+        actual=f"NODE_RANK={number} on {fold(hosts)}",
+        subject=names.subject("NODE_RANK"),
+        where=tuple(Place(host=host) for host in hosts),
+        severity=None if given else Severity.WARN,
+        confidence=Confidence.STRONG,
+        evidence=(Evidence("environment of the login", f"NODE_RANK={number} on {fold(hosts)}"),),
+        commands=(
+            remark(
+                "start it on each host with its own number, such as NODE_RANK=1 bash SCRIPT on the second"
+            ),
+            *((f"ssh {quote(hosts[-1])} 'grep -rsn NODE_RANK {START_FILES}'",) if given else ()),
+        ),
+    )
 
 
 def _is_typed_on_each_host(process: ProcessEnv, kind: str) -> bool:
@@ -579,8 +614,8 @@ def _first_host(names: LaunchNames, master: Master) -> tuple[str | None, bool]:
         number = node_rank_of(process) if launcher(process) else rank_of(process) or node_rank_of(process)
         is_first = number is not None and number.value == 0
         if role_of(process) == "scheduler" if master.on == "scheduler" else is_first:
-            host = names.host(process)
-            return host, host is None and process.host is not None
+            host = names.host(process) or names.directory.host(process.on)
+            return host, host is None and bool(process.host or process.on)
     return None, False
 
 

@@ -39,7 +39,7 @@ BY_SHELL = frozenset({"blank", "dollar", "quote", "lines"})
 """Slips of the shell's own rules, which depend on nothing else."""
 BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 """A branch of a choice: its patterns and its commands."""
-OF_SEVERAL_HOSTS = frozenset({"host", "batch", "own", "behind", "network"})
+OF_SEVERAL_HOSTS = frozenset({"host", "batch", "own", "draws", "behind", "network"})
 
 
 @check(
@@ -64,15 +64,16 @@ def launch_variables(
     Why it matters: the shell does not stop for it. The ranks start without the variable, or their launcher
     gets an empty option, and they end at once or look for each other in the wrong place.
 
-    How it is known: from the scripts of --launch, as a shell reads them. A blank before or after the `=` sets
-    nothing. A variable that is set, used nowhere and not exported stays in the shell: if the ranks need it,
-    this is a fault, and for a setting of what is logged a warning. A variable that nothing sets while one of
-    a similar name is set and used nowhere is misspelled, and so is an option that a launcher does not have if
-    it has a similar one about ranks. A comment between the lines of a command ends it: its launcher may be
-    left without a program. It counts where a variable is filled in: single quotes leave it to the other host
-    or the container, which have only what they are given; double quotes fill it in once, in the batch script,
-    for all nodes. A choice by the name of the host must have every host, with a number of its own. A variable
-    that a login sets is not judged. In a container, one that may be given from outside is not judged, and the
+    How it is known: from the scripts of --launch, as a shell reads them. A blank before or after the `=`
+    sets nothing. A variable that is set, used nowhere and not exported stays in the shell: if the ranks need
+    it, this is a fault, and for a setting of what is logged a warning. A variable that nothing sets while
+    one of a similar name is set and used nowhere is misspelled, and so is an option that a launcher does not
+    have if it has a similar one about ranks. A comment between the lines of a command ends it: its launcher
+    may be left without a program. It counts where a variable is filled in: single quotes leave it to the
+    other host or the container, which have only what they are given; double quotes fill it in once, in the
+    batch script, for all nodes. So it is with a number that is drawn ($RANDOM), by which the hosts shall
+    meet. A choice by the name of the host must have every host, with a number of its own. A variable that a
+    login sets is not judged. In a container, one that may be given from outside is not judged, and the
     report says so.
 
     What to do: correct the line that the finding shows.
@@ -233,6 +234,11 @@ def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"every host takes itself for the master by {name}: each waits for itself",
             "the address of the host of rank 0, on every host",
             f"export {name}=… in the batch script, before srun",
+        ),
+        "draws": (
+            f"every node draws another value for {name}, as single quotes leave that to its own shell",
+            "one value, drawn by the script",
+            f"double quotes, or a variable that the script sets and exports, for {name}",
         ),
         "host": (
             f"the choice by the name of the host does not set {name} on {slip.like}",

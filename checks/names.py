@@ -263,7 +263,7 @@ def _majority(seen: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
 def _stale(names: Mapping[str, tuple[str, tuple[str, ...]]]) -> Problem:
     """All hosts resolve a name to an address that the host of that name does not have."""
     first, *others = names
-    said = [f"{name} is {answer} on {len(seen)} hosts" for name, (answer, seen) in names.items()]
+    said = [f"{name} is {answer} on {fold(seen)}" for name, (answer, seen) in names.items()]
     more = [f"{len(said) - MOST_NAMES} more"] if len(said) > MOST_NAMES else []
     viewers = dict.fromkeys(viewer for _, seen in names.values() for viewer in seen)
     return Problem(
@@ -272,6 +272,7 @@ def _stale(names: Mapping[str, tuple[str, tuple[str, ...]]]) -> Problem:
         else f"{first} resolves to an address that {first} does not have",
         expected="an address of one of its interfaces",
         actual="; ".join((*said[:MOST_NAMES], *more)),
+        hosts=tuple(viewers) if len(viewers) == 1 else (),
         where=tuple(Place(host=viewer) for viewer in viewers),
         subject=f"{'names' if others else 'name'} {fold(names)}",
         severity=Severity.WARN,
@@ -279,7 +280,8 @@ def _stale(names: Mapping[str, tuple[str, tuple[str, ...]]]) -> Problem:
         evidence=tuple(Evidence(f"getent ahosts {name}", answer) for name, (answer, _) in names.items())[:8],
         commands=(
             f"ssh {quote(first)} ip -br addr",
-            "# Give the name one of these addresses: in DNS, or in /etc/hosts of each host.",
+            f"ssh {quote(next(iter(viewers)))} grep -nw {quote(first)} /etc/hosts",
+            "# Give the name one of these addresses where it is another: in /etc/hosts, or in DNS for all.",
         ),
     )
 

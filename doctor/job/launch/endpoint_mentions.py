@@ -79,8 +79,9 @@ _SPREADING = (
     *(name for each in LAUNCHERS if each.outer or each.by_name for name in each.commands),
     *("ssh", "pdsh", "clush", "sbatch", "ibrun", "jsrun", "aprun", "pbsdsh", "kubectl", "parallel", "xargs"),
 )
-ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b")
+_ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b")
 """Words of a script that one host runs for the others, or that one host of a job runs alone."""
+_REMARK = re.compile(r"(?m)(?:^|\s)#(?!SBATCH|PBS|BSUB).*")
 _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
 _STARTER = late(rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])")
 MOST = 8
@@ -124,7 +125,7 @@ def own_values(text: str, commands: Iterable[tuple[int, str]]) -> Iterator[Endpo
     """Where each host that runs this script has its own master, port, id or file to meet at; nothing if one
     host runs it for all, or if it may choose another one. `commands` are its commands, as they are started.
     """
-    if ON_OTHERS.search(text):
+    if runs_on_others(text):
         return
     lines = [*_lines(text), *commands]
     twice = [name for name in (*MASTERS, *PORTS, "RANDOM") if len(re.findall(rf"\b{name}=", text)) > 1]
@@ -133,6 +134,18 @@ def own_values(text: str, commands: Iterable[tuple[int, str]]) -> Iterator[Endpo
         number, words = next(found, (0, ""))
         if words and not twice and not (re.search(r"\bRANDOM=", text) and "RANDOM" in words):
             yield EndpointMention(kind, "", number, words[:LONGEST])
+
+
+def runs_on_others(text: str) -> bool:
+    """Whether one host runs this script for the others; what its remarks say of them does not count."""
+    return _ON_OTHERS.search(_REMARK.sub("", text)) is not None
+
+
+def drawn_by_each(text: str) -> str:
+    """The option to which every host that reads this text gives another value, if they shall meet by it."""
+    found = _OWN["own id"].search(text) or _OWN["own port"].search(text)
+    several = re.search(r"--nnodes[= ](?![\"']?1\b)", text) and "--standalone" not in text
+    return found[0].split("=")[0].split()[0] if found and several and "RANDOM=" not in text else ""
 
 
 def starter(text: str) -> tuple[int, str] | None:

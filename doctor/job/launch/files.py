@@ -13,7 +13,13 @@ from pathlib import Path
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.allocation import is_scheduled
 from doctor.job.launch.command import kept_words
-from doctor.job.launch.endpoint_mentions import ON_OTHERS, EndpointMention, mentioned, own_values, starter
+from doctor.job.launch.endpoint_mentions import (
+    EndpointMention,
+    mentioned,
+    own_values,
+    runs_on_others,
+    starter,
+)
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
 from doctor.job.launch.given_files import changes_no_files, is_only_given
 from doctor.job.launch.indirect_options import configuration
@@ -204,7 +210,7 @@ def _mentions(text: str, name: str, commands: Sequence[tuple[int, str]] = ()) ->
 def _taken(text: str, home: str) -> Iterator[EndpointMention]:
     """What the commands take from the environment in which each host starts the script, and the default."""
     unlikely = "77177"
-    for name in (*MASTERS, *PORTS, "NNODES") if not ON_OTHERS.search(text) else ():
+    for name in (*MASTERS, *PORTS, "NNODES", "NODE_RANK") if not runs_on_others(text) else ():
         if re.search(rf"\b{name}\b", text):
             read = (read_script(text, home, _read_sourced, {name: to}).lines for to in (unlikely, ""))
             for one, other in zip(*map(itemgetter(0), map(one_launch, read)), strict=False):
@@ -313,6 +319,7 @@ def _processes(
             behind=one.behind,
             chosen=bool(one.branches) or one.one_of_hosts or ":" in one.words,
             apart=one.apart,
+            on=one.on,
             share=share_of(one.words, one.command, partial(told, one)),
             hosts=hosts_of(one.words, one.command, script.text, partial(told, one)),
             hosts_change=not (sure or {"hosts", "include"} & one.command.options.keys()),

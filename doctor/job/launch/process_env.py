@@ -34,7 +34,8 @@ class ProcessEnv:
     the hosts it is given; 0 if these are in a file that is not here, or differ. `hosts` are those that its
     options or its hostfile name, each with the most ranks that it starts there, 0 if that is not known;
     `hosts_change`: what its script runs before may write this file. `hostless`: it needs hosts, and nothing
-    that was read gives it any. `apart`: it may run in a container or on another host than its script.
+    that was read gives it any. `apart`: it may run in a container or on another host than its script,
+    as on the one to which ssh goes (`on`).
     `behind`: its script starts it only after another rank has ended. `chosen`: its script starts it in one
     branch of a choice only, or has a line, a part of its line or a task of an array for each host. `marks`
     are the words of its script that mean accelerators of one vendor.
@@ -59,6 +60,7 @@ class ProcessEnv:
     behind: bool = False
     chosen: bool = False
     apart: bool = False
+    on: str = ""
     marks: tuple[Mark, ...] = ()
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from doctor.job.launch import expand
 from doctor.job.launch.command import bare_program, read_command, runs_python, strange_start
-from doctor.job.launch.endpoint_mentions import ITSELF
+from doctor.job.launch.endpoint_mentions import ITSELF, drawn_by_each
 from doctor.job.launch.indirect_options import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
@@ -21,7 +21,7 @@ from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import LONG, ShellCommand
 from doctor.job.launch.shell_scripts import ShellWithScripts, parsed
 from doctor.job.launch.shell_state import is_arithmetic
-from doctor.job.launch.shell_tokens import Word, tokens
+from doctor.job.launch.shell_tokens import SSH, Word, tokens
 from doctor.job.launch.slips import Slip, SlipsOf
 from doctor.job.launch.variables import is_kept, is_setting
 from doctor.job.launch.wrappers import InnerCommand, is_known, is_python, program_name, unwrapped
@@ -48,6 +48,7 @@ _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
 _OF_A_JOB = frozenset({*MASTERS, *PORTS, *PLAIN.kept.split("|")})
 _NEEDED = frozenset({*MASTERS, *PORTS, *RANK_NAMES, "WORLD_SIZE", "RANK_SIZE"})
 _MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"})
+_ON_ALL = ("srun", "pdsh", "clush", "pssh", "dsh", "mpirun", "mpiexec")
 _ON_ONE_NODE = re.compile(r"\bsrun\t.*\t(?:-w|--nodelist|-[Nn]\t?1|--(?:nodes|ntasks)[\t=]1)\b")
 _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _OF_A_SHELL = expand.IN_BATCH.keys() | {expand.FOLDER, "OLDPWD", "HOSTNAME"}
@@ -137,7 +138,7 @@ class _Shell(ShellWithScripts):
         self.made: set[str] = set()
         self.needs: dict[tuple[str, str], None] = {}
         self.conda, self.environment = "", ""
-        self.elsewhere = False
+        self.elsewhere, self.on = False, ""
         self.brings = False
         self.lost: set[str] = set()
 
@@ -161,8 +162,10 @@ class _Shell(ShellWithScripts):
         yield from found.not_exported((name, name in needed) for name in names if self.lines)
         yield from found.refused(one.command for one in job)
         numbered = [one.names for one in ranks if "RANK" in one.names]
-        lacks = sorted(_MEETING.difference(*numbered)) if numbered else ()
-        yield from found.not_set((word for one in self.lines for word in one.words), lacks)
+        handed = {*re.findall(r"-x (\w+)(?=\s)", found.whole)}  # mpirun passes them on by their names
+        lacks = sorted(_MEETING.difference(*numbered) if numbered else _MEETING & handed)
+        words = (word for one in self.lines for word in one.words)
+        yield from (slip for slip in found.not_set(words, lacks) if slip.name not in _OF_A_SHELL)
 
     def notice_braces(self) -> None:
         """Keep the slip of a loop over numbers in braces that the shell does not expand."""
@@ -228,6 +231,10 @@ class _Shell(ShellWithScripts):
         limited = {"timeout", "flock", "sbatch", "salloc"} & set(map(program_name, line))
         self.passed += LONG if limited else 0
         wrapped = unwrapped(line)
+        if program_name(line[0]) in _ON_ALL and not _ON_ONE_NODE.search("\t".join(line)):
+            quoted = (p.text for word in words for p in word.parts if p.kind == "text" and p.quoted)
+            if drawn := drawn_by_each(" ".join(quoted)):
+                self.notice("draws", drawn, words[0].line)
         if wrapped and not wrapped.passes:
             texts = " ".join(
                 part.text for word in words for part in word.parts if part.kind == "text" and part.quoted
@@ -282,10 +289,11 @@ class _Shell(ShellWithScripts):
     def _starts_elsewhere(self, line: tuple[str, ...], wrapped: InnerCommand, number: int) -> bool:
         """Whether what a wrapper starts starts ranks. The paths in a container are not those of the host."""
         images = [word for word in line if word.endswith(_IMAGES)]
-        before, here = self.elsewhere, wrapped.passes and not images and is_known(line[0])
-        self.elsewhere = before or not here
+        before, here = (self.elsewhere, self.on), wrapped.passes and not images and is_known(line[0])
+        to = SSH.match(" ".join(line))
+        self.elsewhere, self.on = before[0] or not here, to[1].rpartition("@")[2] if to else self.on
         started = self.starts_inside(wrapped, number)
-        self.elsewhere = before
+        self.elsewhere, self.on = before
         if started:
             self._need(images)
         return started
@@ -390,6 +398,7 @@ class _Shell(ShellWithScripts):
                 bare=bare,
                 one_of_hosts=self.directives.apart,
                 apart=self.elsewhere,
+                on=self.on,
                 behind=loop
                 and not self.counted.isdisjoint(_NAMED.findall(command.options.get("node_rank", ""))),
             )

@@ -46,7 +46,7 @@ class ShellCommand:
     different branches of one choice, only one is started. `passed`: how many seconds the script has spent
     before it at the most. `bare`: it starts neither a launcher nor Python. `behind`: it is started after
     another rank has ended. `one_of_hosts`: another line or another task of a job array starts the same on
-    another host. `apart`: it may run in a container or on another host.
+    another host. `apart`: it may run in a container or on another host; `on`: the host to which ssh goes.
     """
 
     line: int
@@ -65,6 +65,7 @@ class ShellCommand:
     behind: bool = False
     one_of_hosts: bool = False
     apart: bool = False
+    on: str = ""
 
     def excludes(self, other: ShellCommand, *, blocks: bool = False) -> bool:
         """Whether only one of the two is started, because they are in different branches: of one block, or

@@ -70,7 +70,7 @@ _REDIRECTION = re.compile(r"&?(?:<<<|<<-?|<>|>>|>\||>&|<&|<|>)")
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _READS = re.compile(r"(?: |^)(?:\S*/)?(?:ba|da|k|z)?sh(?: -[ls]+)*$")
 """The end of a command that reads a script from its input."""
-_SSH = re.compile(r"ssh(?: -[46AaCfGgKkMNnqsTtVvXxYy]+| -[A-Za-z] ?\S+)* [^\s-]\S*")
+SSH = re.compile(r"ssh(?: -[46AaCfGgKkMNnqsTtVvXxYy]+| -[A-Za-z] ?\S+)* ([^\s-]\S*)")
 _SPECIAL = re.compile(r"\$[0-9@*#?$!-]")
 
 
@@ -168,7 +168,7 @@ class _TokenReader:
         """A shell that reads a here-document is given it as its text, as by `bash -c`."""
         words = list(takewhile(lambda each: isinstance(each, Word), reversed(self.found)))
         written = " ".join(word.raw for word in reversed(words) if isinstance(word, Word))
-        if _SSH.fullmatch(_READS.sub("", written)):
+        if SSH.fullmatch(_READS.sub("", written)):
             read = takewhile(lambda word: isinstance(word, Word) and _READS.search(f"sh {word.raw}"), words)
             del self.found[len(self.found) - len(list(read)) :]
             self.found.append(document)

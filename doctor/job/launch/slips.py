@@ -10,6 +10,8 @@ from doctor.job.launch.launcher import LaunchCommand
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 _SET = re.compile(r"(?m)(?:^|[\s;&(])([A-Za-z_]\w{2,80})\+?=")
 _USED = re.compile(r"\$(?:([A-Za-z_]\w{2,80})\b|\{([A-Za-z_]\w{2,80})\})")
+_MEETS = re.compile(r"(?i)addr|port|_ip$|head|master|node|rdzv|rank|world|nproc")
+"""Names of what ranks meet by: hardly anybody sets them in two cases, and means two things."""
 _ALIKE, _ALIKE_OPTION, _ALIKE_NEEDED = 0.8, 0.85, 0.9
 _HOST = r"(?:\$\(hostname(?:\s+-s)?\)|`hostname(?:\s+-s)?`|\$\{?HOSTNAME(?:%%\.\*)?\}?)"
 _BY_HOST = re.compile(rf"\bcase\s+[\"']?{_HOST}[\"']?\s+in\s(.{{0,4000}}?)\besac\b", re.DOTALL)
@@ -67,9 +69,9 @@ class SlipsOf:
     def not_set(self, words: Iterable[str], needed: Iterable[str]) -> Iterator[Slip]:
         """Those that a command uses or needs, and that are set under another name, or by host."""
         used = dict.fromkeys(a or b for word in words for a, b in _USED.findall(word))
-        for name in (*used, *needed):
-            place = self._place(rf"\$\{{?{name}\b")
-            unset = re.search(rf"(?<![$\w{{-]){name}\b", self._text) is None
+        for name in dict.fromkeys((*used, *needed)):
+            place = self._place(rf"(?:\$\{{?|-x ){name}\b")
+            unset = re.search(rf"(?<![$\w{{-])(?<!-x ){name}\b", self._text) is None
             if unset and (like := self._like(name, _ALIKE if place[0] else _ALIKE_NEEDED)):
                 yield Slip("unset", name, *(place if place[0] else self._place(rf"\b{like}=")), like=like)
             for choice in _BY_HOST.finditer(self._text):
@@ -99,8 +101,10 @@ class SlipsOf:
         return written is not None and not {"$", "`"} & {*written[0]}
 
     def _like(self, name: str, alike: float) -> str:
-        close = get_close_matches(name, self._set, max(len(self._set), 1), alike)
-        return next(filter(self._is_only_set, close), "")
+        spelled = str.lower if _MEETS.search(name) else str
+        near = {spelled(each): each for each in self._set}
+        close = get_close_matches(spelled(name), near, max(len(near), 1), alike)
+        return next(filter(self._is_only_set, map(near.__getitem__, close)), "")
 
     def _is_only_set(self, name: str) -> bool:
         return name in self._set and re.search(rf"(?<!-x )\b{name}\b(?!\+?=)", self._text) is None

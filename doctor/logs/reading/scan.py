@@ -372,7 +372,7 @@ class _Scanner:
         return bool(decided) and not advice  # an exception may quote advice
 
     def _decide(self, text: str, facts: LineFacts) -> Decided:
-        """The symptoms of a line. What a user chose is no word of the kernel, nor a quotation of a program."""
+        """The symptoms of a line. What a user chose is no kernel's word, nor a quotation its program's."""
         if facts.form is Form.KERNEL:
             text = text[: facts.start] + own_words(text[facts.start :])
         elif facts.form is Form.PLAIN and (facts.level in ("INFO", "DEBUG", "") or text[0] == "{"):

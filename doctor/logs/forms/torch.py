@@ -1,9 +1,9 @@
 """The lines of PyTorch, torchrun and NCCL, and Python's tracebacks."""
 
-from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, GLOG, Clock
 from doctor.logs.model import Form
+from doctor.text.hostprogram import table
 from doctor.text.late import late
 
 _NCCL = late(
@@ -28,32 +28,9 @@ _PYTHON_LOG = late(
 )
 _RANK = late(r"\[(?:PG (?:(?:ID )?0\b|[^\]]{0,80}\(default_pg\))[^\]]{0,120})?Rank (?P<rank>\d{1,6})\]")
 """A group of some ranks (PG ID 3) numbers its own members, so its numbers are not ranks of the job."""
-_C10D = late(
-    r"\[(?:PG [^\]]{0,120})?Rank \d{1,6}\]|\[c10d\]|\[\S{0,200}gloo/\S{1,200}\.\w{1,3}:\d{1,6}\]"
-    r"|Some (?:NCCL|HCCL) operations have failed|To avoid (?:data inconsistency|this inconsistency)"
-    r"|terminate called|frame #\d{1,3}: |Exception raised from"
-    r"|  what\(\):(?=.{0,120}(?:\[PG |\[Rank |[NH]CCL|c10|CUDA|gloo|ProcessGroup))"
-    r"| ?- To our best knowledge|\t ?- "
-    r"|(?:\t| {1,8})?(?:- )?(?:\[\d[\d, ]{0,2000}\] (?:finished|joined)|ranks? \[)"
-)
-_ELASTIC = late(
-    rf"torch\.distributed\.elastic\.|{TORCHRUN.name}\b|Root Cause(?: \(first observed failure\))?:"
-    r"|(?:Other )?Failures:$|Child process \d{1,9} \(local_rank \d|[\w./-]{1,200} FAILED$"
-    r"|  (?:time|host|rank|exitcode|error_file|traceback) {0,6}: "
-)
+_C10D, _ELASTIC, _EXCEPTION, _RAS = (late("|".join(rows)) for _, *rows in table(__file__, "torch.txt"))
 _CHILD = late(r"failed \(exitcode: -?\d{1,4}\) local_rank: (?P<local>\d{1,4}) \(pid: (?P<pid>\d{1,9})\)")
 _TRACEBACK = late(r"Traceback \(most recent call last\)|  File \"[^\"]{1,500}\", line \d")
-_EXCEPTION = late(
-    r" ?(?:[A-Za-z_]\w{0,60}\.){0,10}[A-Z]\w{0,60}"
-    r"(?:Error|Exception|Interrupt|Exit|Iteration|Failure|Timeout)(?:\(\w{1,60}\))?(?::|$| \()"
-    r"|Exception(?:: |:?$)"
-    r"|(?:[A-Za-z_]\w{0,60}\.){1,10}[A-Z]\w{0,60}: "
-)
-_RAS = late(
-    r"\s{0,8}(?:Communicator ranks have |Missing communicator data|\d{1,6} ranks? (?:have|has) launched up to"
-    r"|.{0,120}considered dead \(unreachable via the RAS network\)"
-    r"|#\d{1,4}-\d{1,4} \([0-9a-f]{6,20}\)|INCOMPLETE|DEAD\b)"
-)
 
 
 def torch(text: str, facts: LineFacts, clock: Clock) -> bool:

@@ -12,19 +12,13 @@ from typing import NamedTuple
 
 from doctor.logs.judge.case import LogCase
 from doctor.logs.model import CUT, Form, LogLine, Party
+from doctor.text.hostprogram import table
 
 NEAR_END = 30
 """This number of last lines counts as the end of a file."""
 MOST = 600
 """The most characters of a line that are weighed."""
-_PASSES_ON = re.compile(
-    r"\bchild(?:ren)?\b|sub-?process|background process|\bsee (?:the |above|stack|log)|root cause|\babove\b"
-    r"|exception thrown from|user python code failed|user defined python|exit (?:status|code)|exitcode"
-    r"|failed to start|\bkilling\b|sigquit|sigterm|received signal|has died|died unexpectedly"
-    r"|worker .{0,40}failed"
-    r"|^(?:killed|terminated|aborted)\s*$|/(?:launch|run|launcher|subprocess|runpy|api)\.py:\d",
-    re.IGNORECASE,
-)
+_PASSES_ON = re.compile("|".join(table(__file__, "line_ranking.txt")[0]), re.IGNORECASE)
 """What launchers and wrappers write about the failure of something else."""
 _EXCEPTION = re.compile(
     r"(?:^|[\s\])>|:])(?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt)(?:: |$| \()"

@@ -11,6 +11,7 @@ from doctor.logs.judge.event import Event, explains, is_raised
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, apart
 from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Sighting
+from doctor.text.hostprogram import table
 
 HELD_BACK = 8192
 """The most characters that print() held back, which Python writes when it ends, after its last exception."""
@@ -22,19 +23,7 @@ _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _TAG = re.compile(r"\[rank\d{1,6}\]: ")
 """torch writes it before an exception that ends a rank, and before nothing else."""
 _SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault|Local abort)\b")
-_OVER = {
-    "kubernetes-no-room": "kubernetes-placed",
-    "kubernetes-image": "kubernetes-started",
-    "kubernetes-volume": "kubernetes-started",
-    "ray-terminated": "ray-shut-down",
-    "ray-actor-died": "ray-restored",
-    "ray-trial-failed": "ray-restored",
-    "nccl-connect-retrying": "nccl-ready",
-    "nccl-ofi-setup": "nccl-ready",
-    "scheduler-preempted": "scheduler-done",
-    "scheduler-host-lost": "scheduler-done",
-    "scheduler-cancelled": "scheduler-done",
-}
+_OVER = dict(str.split(row) for row in table(__file__, "recovery.txt")[0])
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
 events in their order, so only what one rank said is compared by its place."""
 _LATER = ("nccl-ready", "ray-restored")

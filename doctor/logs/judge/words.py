@@ -3,12 +3,11 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from doctor.agents.onhost.kernel_kills import SAID
-from doctor.job.launch.launchers.mpirun import MPIRUN
-from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, exit_of, lacks_memory, signal_of
 from doctor.logs.judge.parties import bare, key
 from doctor.logs.model import Form, Party
+from doctor.text.hostprogram import table
 from doctor.text.nodeset import fold, is_host
 from doctor.text.ranks import ranks_text
 from doctor.text.signalname import signal_name
@@ -18,44 +17,12 @@ MOST = 4
 MOST_OTHERS = 8
 """The most parties without a rank, or of their devices, that a sentence names."""
 _NOBODY = "a rank"
-REPORTERS = {
-    Form.PLOG: "plog",
-    Form.CANN: "CANN",
-    Form.MINDSPORE: "MindSpore",
-    Form.TORCH: "torch",
-    Form.ELASTIC: TORCHRUN.name,
-    Form.TORCH_NPU: "torch_npu",
-    Form.NCCL: "NCCL",
-    Form.RAS: "NCCL RAS",
-    Form.MPI: MPIRUN.name,
-    Form.SLURM: "Slurm",
-    Form.KERNEL: "the kernel",
-    Form.PYTHON: "Python",
-}
+_ROWS, _VALUES = ([row.split(": ", 1) for row in rows] for rows in table(__file__, "words.txt"))
+REPORTERS = {Form(form): name for form, name in _ROWS}
 """Who writes the lines of a form. Anybody may write a plain line."""
 _OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED)
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
-_NAMED = {
-    **dict.fromkeys(("error", "adapter", "interface", "name", "file", "store", "library"), "{}"),
-    **dict.fromkeys(("disk", "path", "said"), "{}"),
-    "pci": "PCI {}",
-    "gpu": "GPU {}",
-    "gpu_node": "GPU node-{}",
-    "earlier_xid": "Xid {}",
-    "xid": "Xid {}",
-    "sxid": "SXid {}",
-    "cpu": "CPU {}",
-    "server": "server {}",
-    "process": "{}",
-    "mpi_error": "{}",
-    "call": "in {}",
-    "module": "module {}",
-    "to": "to {}",
-    "cuda_device": "CUDA device {}",
-    "visible": "visible: {}",
-    "worker": "process {}",
-    "port": "port {}",
-}
+_NAMED = dict(_VALUES)
 """The values that a sentence names, and how."""
 
 

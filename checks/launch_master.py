@@ -92,7 +92,7 @@ def master_not_here(
     machine is named: if others know the right address, or if it looks for the name at another host of the
     job, or in its own network. A link-local address without its interface, that of a group and a netmask lead
     to nobody. What the script takes from the login of each host, such as `${MASTER_ADDR:-node1}`, must be the
-    same on all, and NODE_RANK another one on each. ssh tells which host is the first.
+    same on all, and the number of a node another one on each. ssh tells which host is the first.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """

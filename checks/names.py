@@ -263,7 +263,10 @@ def _majority(seen: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
 def _stale(names: Mapping[str, tuple[str, tuple[str, ...]]]) -> Problem:
     """All hosts resolve a name to an address that the host of that name does not have."""
     first, *others = names
-    said = [f"{name} is {answer} on {fold(seen)}" for name, (answer, seen) in names.items()]
+    said = [
+        f"{name} is {answer} on {seen[0] if len(seen) == 1 else f'{len(seen)} hosts'}"
+        for name, (answer, seen) in names.items()
+    ]
     more = [f"{len(said) - MOST_NAMES} more"] if len(said) > MOST_NAMES else []
     viewers = dict.fromkeys(viewer for _, seen in names.values() for viewer in seen)
     return Problem(

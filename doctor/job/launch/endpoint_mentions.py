@@ -75,9 +75,12 @@ _OWN = {
     "own file": late(rf"{_MEETS_BY_URL}{_QUOTES}(?:{_ON_ITS_DISK}|file://\S{{0,200}}?{_DRAWN})"),
 }
 """What every host that runs a script has for itself although all must have it in common."""
+ON_ALL = (*(name for each in LAUNCHERS if each.outer for name in each.commands), "pdsh", "clush")
+"""Programs that start one command on several hosts."""
 _SPREADING = (
-    *(name for each in LAUNCHERS if each.outer or each.by_name for name in each.commands),
-    *("ssh", "pdsh", "clush", "sbatch", "ibrun", "jsrun", "aprun", "pbsdsh", "kubectl", "parallel", "xargs"),
+    *ON_ALL,
+    *(name for each in LAUNCHERS if each.by_name for name in each.commands),
+    *("ssh", "sbatch", "ibrun", "jsrun", "aprun", "pbsdsh", "kubectl", "parallel", "xargs"),
 )
 _ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b")
 """Words of a script that one host runs for the others, or that one host of a job runs alone."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from doctor.job.launch import expand
 from doctor.job.launch.command import bare_program, read_command, runs_python, strange_start
-from doctor.job.launch.endpoint_mentions import ITSELF, drawn_by_each
+from doctor.job.launch.endpoint_mentions import ITSELF, ON_ALL, drawn_by_each
 from doctor.job.launch.indirect_options import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
@@ -48,7 +48,6 @@ _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
 _OF_A_JOB = frozenset({*MASTERS, *PORTS, *PLAIN.kept.split("|")})
 _NEEDED = frozenset({*MASTERS, *PORTS, *RANK_NAMES, "WORLD_SIZE", "RANK_SIZE"})
 _MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"})
-_ON_ALL = ("srun", "pdsh", "clush", "pssh", "dsh", "mpirun", "mpiexec")
 _ON_ONE_NODE = re.compile(r"\bsrun\t.*\t(?:-w|--nodelist|-[Nn]\t?1|--(?:nodes|ntasks)[\t=]1)\b")
 _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _OF_A_SHELL = expand.IN_BATCH.keys() | {expand.FOLDER, "OLDPWD", "HOSTNAME"}
@@ -231,7 +230,7 @@ class _Shell(ShellWithScripts):
         limited = {"timeout", "flock", "sbatch", "salloc"} & set(map(program_name, line))
         self.passed += LONG if limited else 0
         wrapped = unwrapped(line)
-        if program_name(line[0]) in _ON_ALL and not _ON_ONE_NODE.search("\t".join(line)):
+        if program_name(line[0]) in ON_ALL and not _ON_ONE_NODE.search("\t".join(line)):
             quoted = (p.text for word in words for p in word.parts if p.kind == "text" and p.quoted)
             if drawn := drawn_by_each(" ".join(quoted)):
                 self.notice("draws", drawn, words[0].line)

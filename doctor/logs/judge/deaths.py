@@ -208,7 +208,7 @@ def alike(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
     for each in deaths:
         line = each.exceptions[-1] if each.exceptions and not each.hard else None
         said = line and (_VALUE.sub("", raised(line) or ""), own_frame(line.frames))
-        head = found.setdefault(said or _crash(each) or id(each), each)
+        head = found.setdefault(said or crash(each) or id(each), each)
         if head is not each:
             head.who |= each.who
             head.events += each.events
@@ -221,7 +221,7 @@ def alike(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
     return [*found.values()]
 
 
-def _crash(of: Suspect) -> object:
+def crash(of: Suspect) -> object:
     """The signal that a program of its own sent itself, its launcher's file and the second."""
     head = of.head
     number = signal_of(head.sighting) if head else None

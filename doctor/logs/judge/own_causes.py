@@ -12,6 +12,7 @@ from doctor.logs.judge.deaths import (
     LOGGED,
     add_exceptions,
     alike,
+    crash,
     deaths_of,
     known_first,
     nameless_death,
@@ -100,7 +101,7 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     if head is not None and disagrees(head):
         return disagreement(case, suspect)
     many = len(suspect.who) > 1
-    how = [_ALIKE] if suspect.exceptions and many else [_AT_ONCE] if suspect.hard and many else []
+    how = [_ALIKE] if suspect.exceptions and many else [_AT_ONCE] if many and crash(suspect) else []
     if head is None:
         line = suspect.exceptions[0]
         says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"

@@ -7,6 +7,17 @@ import pytest
 from tests.support.cases import from_cases
 from tests.support.fault_logs import pasted
 
+KILLED = """=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK {0} PID 81{0} RUNNING AT n1
+=   KILLED BY SIGNAL: 9 (Killed)
+"""
+
+
+def test_kills_without_a_time_are_not_of_one_second(tmp_path: Path) -> None:
+    found = pasted(tmp_path, "".join(map(KILLED.format, range(3))))
+    assert not any("same second" in how for each in found.charges for how in each.how)
+
+
 LOGS = from_cases(__file__, "LOGS", dict[str, dict[str, str]])
 
 

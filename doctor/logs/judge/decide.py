@@ -120,8 +120,14 @@ def _confidence(case: LogCase, suspect: Suspect, place: int, sure: bool) -> Conf
         return Confidence.STRONG if alone else Confidence.SUSPECT
     if head is not None and of_another_container(head.sighting):
         return Confidence.SUSPECT
-    only_host = all(key(each)[0] in ("host", "pid") for each in suspect.who)
-    if head is not None and only_host and head.line.form.value == "kernel" and case.left_alone:
+    named = {key(each)[0] for each in suspect.who}
+    if (
+        head is not None
+        and named
+        and named <= {"host", "pid"}
+        and head.line.form.value == "kernel"
+        and case.left_alone
+    ):
         # only the kernel names it: the host is known, the rank is not
         on_host = {rank for rank, host in case.places.host_of_rank.items() if host == suspect.one.host}
         return Confidence.STRONG if on_host - case.left_alone else Confidence.SUSPECT

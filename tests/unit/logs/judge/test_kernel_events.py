@@ -177,3 +177,23 @@ def test_a_service_in_its_own_container_is_not_blamed_for_the_end_of_a_job(tmp_p
     found = concluded(tmp_path)
     assert (found.outcome, found.charges) == (LogOutcome.UNKNOWN, ())
     assert any("(nginx)" in each for each in found.open)
+
+
+def test_a_gpu_that_is_lost_is_why_a_kernel_of_cuda_broke(tmp_path: Path) -> None:
+    """The log of the kernel names no host, and ranks that only waited wrote beside the one that broke."""
+    watchdog = "ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation timeout: "
+    watchdog += "WorkNCCL(SeqNum=9, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600024 milliseconds\n"
+    broke = "terminated with exception: CUDA error: unspecified launch failure\n"
+    (tmp_path / "h100-19.log").write_text(
+        "30: [rank30]:[E412 16:20:09.774 ProcessGroupNCCL.cpp:1895] [Rank 30] Process group watchdog thread "
+        + broke
+        + "".join(f"{n}: [rank{n}]:[E412 16:30:11.242 {watchdog.format(n)}" for n in (24, 25))
+    )
+    lost = "[Sat Apr 12 16:19:58 2025] NVRM: Xid (PCI:0000:d9:00): 79, GPU has fallen off the bus.\n"
+    (tmp_path / "dmesg-h100-19.txt").write_text(lost)
+    said = concluded(tmp_path)
+    assert [each.symptom for each in said.charges if each.because is None] == ["gpu-xid-79"]
+    (tmp_path / "dmesg-h100-19.txt").unlink()
+    said = concluded(tmp_path)
+    assert [each.symptom for each in said.charges if each.because is None] == ["torch-cuda-launch"]
+    assert [each.rank for each in said.charges[0].who] == [30]

@@ -13,6 +13,7 @@ from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form, Symptom
+from doctor.text.hostprogram import table
 from doctor.text.printable import clean_line
 from doctor.text.redact import redact
 
@@ -23,15 +24,7 @@ FAR = 12
 LONGEST = 600
 """The most characters of such a line that are examined."""
 _OURS = frozenset({Form.CANN, Form.TORCH_NPU})
-_DEVICE = re.compile(
-    r"\b[Dd]evice\((?:chipId[:=]|id:)?(\d{1,3})\b"
-    r"|\b[Dd]evice ?\[(\d{1,3})\] lost|\bphyid:(\d{1,3})\b"
-    r"|\b(?:device_?[iI]d|dev_?[iI]d|drv devId)(?:=|: ?|\[| )(\d{1,3})\b"
-    r"|\bDEVICE\[(\d{1,3})\] PID\[|\(NPU (\d{1,3});|, Device:(\d{1,3}), RankID:"
-    r"|\b(?:open|set) device (\d{1,3}) failed|\binvalid device=(\d{1,3})\b"
-    r"|\b[Dd]evice:? (\d{1,3})(?:, (?:node|iteration)\b|$)"
-    r"|\b[Dd]evice (\d{1,3}) (?:call|Device|(?:HBM|MOC) )"
-)
+_DEVICE = re.compile("|".join(table(__file__, "message.txt")[0]))
 
 
 def completed(

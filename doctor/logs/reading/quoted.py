@@ -2,19 +2,23 @@
 
 import re
 
-_WORDS = (
+_ASKED = (
     r"prompt|answers?|responses?|completions?|questions?|instructions?|generat(?:ed|ions?)|predict(?:ed|ions?)"
-    r"|assistant|user|references?|chosen|rejected|query|samples?|examples?|input|outputs?|texts?|content"
+    r"|assistant|references?|chosen|rejected|query"
 )
-_SAID = re.compile(
-    rf"(?i)\b(?:{_WORDS})(?:[ _](?:text|tokens?))?[\"']? ?[=:] ?(?P<quote>[\"'`])"
-    r".{1,4000}?(?:(?<!\\)(?P=quote)(?=\W|$)|$)"
-    r"|^(?:User|Assistant|Human|Question|Answer|Prompt|Completion|Generated|Instruction|Q|A): .*"
-)
-_BACKTICKS = re.compile(r"`[^`]{1,400}`")
+_DATA = rf"{_ASKED}|user|samples?|examples?|input|outputs?|texts?|content"
+"""Keys of records: a line without a level may be what a wrapper tells of the output of its program."""
+_SAYS = r"^(?:User|Assistant|Human|Question|Answer|Prompt|Completion|Generated|Instruction|Q|A): .*"
+
+
+def _pattern(words: str, more: str = "") -> re.Pattern[str]:
+    value = r"[ ]?[=:] ?(?P<quote>[\"'`]).{1,8000}?(?:(?<!\\)(?P=quote)(?=\W|$)|$)"
+    return re.compile(rf"(?i)\b(?:{words})(?:[ _](?:text|tokens?))?[\"']?{value}|{_SAYS}{more}")
+
+
+_LINE, _RECORD = _pattern(_ASKED), _pattern(_DATA, r"|`[^`]{1,400}`")
 
 
 def unquoted(text: str, *, record: bool) -> str:
     """`record`: a logger wrote the line, at a level that is no complaint."""
-    text = _SAID.sub(" ", text)
-    return _BACKTICKS.sub(" ", text) if record else text
+    return (_RECORD if record else _LINE).sub(" ", text)

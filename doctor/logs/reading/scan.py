@@ -375,8 +375,10 @@ class _Scanner:
         """The symptoms of a line. What a user chose is no kernel's word, nor a quotation its program's."""
         if facts.form is Form.KERNEL:
             text = text[: facts.start] + own_words(text[facts.start :])
-        elif facts.form is Form.PLAIN and (facts.level in ("INFO", "DEBUG", "") or text[0] == "{"):
-            text = text[: facts.start] + unquoted(text[facts.start :], record=bool(facts.level))
+        elif facts.form is Form.PLAIN and (facts.level in ("INFO", "DEBUG", "") or text[:1] == "{"):
+            text = text[: facts.start] + unquoted(
+                text[facts.start :], record=bool(facts.level) or text[:1] == "{"
+            )
         return self._matcher.decide(text, facts.form)
 
     def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts, around: Neighbours) -> None:

@@ -8,6 +8,7 @@ from doctor.logs.forms.prefix import PrefixLayout, strip
 from doctor.logs.forms.system import system
 from doctor.logs.forms.times import DATED, Clock
 from doctor.logs.forms.torch import torch
+from doctor.text.hostprogram import table
 
 _DATED = re.compile(rf"[\s\[(|<]{{0,3}}{DATED}")
 _AMERICAN = re.compile(
@@ -15,15 +16,7 @@ _AMERICAN = re.compile(
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?"
 )
 _LEVEL = re.compile(r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG)(?=[\]\s|):,-]|$)")
-_QUOTES = (
-    "Worker failed with error ",
-    "WorkerProc initialization failed",
-    "EngineCore failed to start",
-    "EngineCore encountered",
-    "ngine core initialization failed",
-    " died unexpectedly, shutting down",
-    "Parent process exited",
-)
+_QUOTES = table(__file__, "line.txt")[0]
 """With these words vLLM's engine reports the error of a worker, which it does not name."""
 _VLLM = re.compile(
     r"(?P<level>ERROR|WARNING|INFO|DEBUG|CRITICAL) (?P<month>\d\d)-(?P<day>\d\d) "

@@ -30,7 +30,7 @@ WORDS = (b"failed (exitcode: ", b"will restart work", b"SignalException: ", b"Ro
 """At least one of these is in every mark; most files have none of them."""
 GAVE_UP = (b"ChildFailedError", b"worker group finished (FAILED)", b"Root Cause (first")
 _TABLE_HOST = re.compile(rb"(?:^|:) ? ? ?host {6}: (\S{1,255})\r?$", re.MULTILINE)
-_LAUNCHER = re.compile(rb" (\d{1,9}) torch/distributed/(?:elastic/|launcher/|run\.py)")
+_LAUNCHER = re.compile(rb" (\d{1,9}) (?:site-packages/)?torch/distributed/(?:elastic/|launcher/|run\.py)")
 _TELLING = 24
 """The least letters of lines that are known again."""
 _OF_ONE_START = 10.0

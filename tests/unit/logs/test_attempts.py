@@ -206,3 +206,15 @@ def test_ranks_that_begin_alike_are_one_attempt(tmp_path: Path) -> None:
     assert said.beside == ()
     said = pasted(tmp_path, *(f"{BANNER}rank {n} begins\n" for n in range(4)), raised("KeyError: 'label'"))
     assert "KeyError: 'label'" in said.charges[0].says
+
+
+@pytest.mark.parametrize("where", ["", "site-packages/"])
+def test_the_launcher_of_another_host_ends_no_attempt(where: str, tmp_path: Path) -> None:
+    """Each writes the path of its module as its version of torch does."""
+    text = text_of("failed").replace(" torch/distributed", f" {where}torch/distributed")
+    mine = next(line for line in text.splitlines() if "failed (exitcode: 1)" in line)
+    other = re.sub(r"\b\d{5} (?=(?:site-packages/)?torch/)", "70701 ", mine)
+    other = re.sub(r"local_rank: \d \(pid: \d+\)", "local_rank: 0 (pid: 70702)", other)
+    said = pasted(tmp_path, text.replace(mine, f"{mine}\nTraceback (most recent call last):\n{other}", 1))
+    assert "ended with an exception of the program" in said.charges[0].says
+    assert (said.charges[0].who[0].rank, said.beside) == (1, ())

@@ -57,7 +57,7 @@ def interrupted(case: LogCase) -> LogBlame | None:
 def _by_ctrl_c(event: Event) -> bool:
     said = f"{event.sighting.first.text} {event.sighting.last.text}"
     return signal_of(event.sighting) == 2 or any(
-        each in said for each in ("Received 2 death", "SIGINT death", "got signal: 2")
+        each in said for each in ("Received 2 death", "SIGINT death", "got signal: 2", "received SIGINT")
     )
 
 

@@ -77,7 +77,7 @@ def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] 
         yield _sick(trouble, indices)
     fit = [gpu.index for gpu in mine if not gpu.trouble]
     told = {index: health[index] for index in fit if health and index in health}
-    wishes = {i: own.action for i, own in told.items() if own.action and not own.needs_nothing}
+    wishes = {i: own.action for i, own in told.items() if own.action.lower() not in ("", "none")}
     for action, indices in alike(wishes):
         yield gpu_problem(
             indices,
@@ -189,7 +189,7 @@ def gpu_ecc(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan) -> It
             f"{_ASKED}remapped_rows.failure",
             remedy="replace-gpu",
         )
-    hurt = {i: (own.uncorrected, own.needs_nothing) for i, own in mine.items() if own.uncorrected}
+    hurt = {i: (own.uncorrected, own.action.lower() == "none") for i, own in mine.items() if own.uncorrected}
     for (count, fit), indices in alike(hurt):
         yield memory_errors(
             indices,

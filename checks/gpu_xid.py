@@ -51,6 +51,10 @@ def gpu_xid(
     """
     log = read_log(lines, expect)
     mine = cuda_gpus(gpus, plan) if gpus and not gpus.silent else ()
-    fit = {gpu.bus for gpu in mine if health and gpu.index in health and health[gpu.index].needs_nothing}
+    fit = {
+        gpu.bus
+        for gpu in mine
+        if health and gpu.index in health and health[gpu.index].action.lower() == "none"
+    }
     found = (replace(xid, fatal=xid.fatal and xid.bus not in fit) for xid in xids(log.lines))
     yield from logged(log, found, gpus, mine, 0, "no such Xid")

@@ -8,25 +8,34 @@ from dataclasses import dataclass
 from doctor.api import (
     PLAN,
     Backend,
+    Capture,
     Confidence,
     Damage,
     Evidence,
+    Fact,
     JobPlan,
     Place,
     Problem,
+    Run,
     Scope,
     Severity,
     Skip,
     check,
     fold,
+    grouped,
     maybe,
 )
 from doctor.facts.gpus import Gpus
 from doctor.facts.infiniband import IB_PORTS, InfinibandPort
+from doctor.facts.network import LINKS, Counters
 from doctor.facts.nvidia.gpus import GPUS
+from doctor.facts.software import ENVIRONMENT, Environment
+from doctor.rules.login import environment_of
 
 HCA = "NCCL_IB_HCA"
 NEARLY_ALL = 0.9
+MOST_OF = 0.75
+"""Of the cards of a board."""
 SHOWN = 8
 Key = tuple[str, int, str]
 
@@ -43,6 +52,75 @@ class PeerPorts:
     def agree(self, key: Key, of: int) -> bool:
         """Whether at least two hosts and nearly all of `of` have this port of the fabric up."""
         return key in self.fabric and 1 < self.up[key] >= NEARLY_ALL * of
+
+
+@dataclass(frozen=True, slots=True)
+class Gid:
+    """An address of a RoCE port: `kind` is "RoCE v2" or "IB/RoCE v1"; `interface` has it."""
+
+    index: int
+    address: str
+    kind: str
+    interface: str
+
+    @property
+    def is_routable(self) -> bool:
+        """Whether it leads to other networks: an IPv4 address, in RoCE v2."""
+        return self.kind == "RoCE v2" and self.address.startswith(f"{'0000:' * 5}ffff:")
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What ranks can do with a card: `closed` to this login; the first addresses of its RoCE ports."""
+
+    closed: bool
+    board: str
+    firmware: str
+    gids: Mapping[int, tuple[Gid, ...]]
+
+
+_ABOUT = re.compile(r"/\S+?/infiniband/([\w.-]{1,64})(?:/ports/(\d{1,3}))? (gid|made|closed) ?(.{0,160})")
+_GID = re.compile(r"(\d{1,3}) (\S{1,16}) ([0-9a-f:]{39}) (\S.{0,20})")
+
+
+def _cards(capture: Capture) -> Mapping[str, Card]:
+    rows = [row for line in capture.stdout.splitlines() if (row := _ABOUT.fullmatch(line))]
+    closed = {row[1] for row in rows if row[3] == "closed"}
+    made = {row[1]: row[4].split() for row in rows if row[3] == "made"}
+    gids: defaultdict[str, defaultdict[int, list[Gid]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        if row[3] == "gid" and row[2] and (gid := _GID.fullmatch(row[4])):
+            gids[row[1]][int(row[2])].append(Gid(int(gid[1]), gid[3], gid[4], gid[2]))
+    found = {}
+    for name in {row[1] for row in rows}:
+        board, firmware = (*made.get(name, ()), "", "")[:2]
+        own = {port: tuple(listed) for port, listed in gids[name].items()}
+        found[name] = Card(name in closed, board, firmware, own)
+    return found
+
+
+_LOOK = r"""C=/sys/class/infiniband
+set -- "$C"/*/ports/[0-9]*
+{ for p; do read -r v <"$p/link_layer"
+case $v in Ethernet)
+  for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+    read -r v <"$p/gids/$i" || continue
+    case $v in *[1-9a-f]*) read -r t <"$p/gid_attrs/types/$i" && read -r n <"$p/gid_attrs/ndevs/$i" &&
+      echo "$p gid $i $n $v $t"; esac
+  done
+esac
+done
+for d in "$C"/*; do
+  read -r f <"$d/fw_ver" && read -r b <"$d/board_id" && echo "$d made $b $f"
+done
+for u in "${C}_verbs"/uverbs*; do
+  read -r d <"$u/ibdev" || continue
+  [ -r "/dev/infiniband/${u##*/}" ] && [ -w "/dev/infiniband/${u##*/}" ] || echo "$C/$d closed"
+done; } 2>/dev/null
+:
+"""
+IB_CARDS = Fact("ib-cards", Run(_LOOK), _cards, timeout=8, cap=65536, group=IB_PORTS.group)
+"""By the name of the device."""
 
 
 @check(
@@ -143,6 +221,284 @@ def ib_port_slow(
                     if other != host and _key(each) == _key(port) in fabric
                 ]
                 yield from _slow(host, port, peers, known=bool(products))
+
+
+def _is_off(plan: JobPlan, login: Environment | None) -> bool:
+    """Whether NCCL was told to use sockets."""
+    env = environment_of(plan, login)
+    return env.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0") or env.get("NCCL_NET") == "Socket"
+
+
+@check(
+    "ib-closed",
+    IB_PORTS,
+    maybe(IB_CARDS),
+    maybe(ENVIRONMENT),
+    PLAN,
+    damage=Damage.LOAD,
+    scope=Scope.CLUSTER,
+    backends=(Backend.NCCL,),
+    several_hosts=True,
+)
+def ib_closed(
+    ports: Mapping[str, Sequence[InfinibandPort]],
+    cards: Mapping[str, Mapping[str, Card]],
+    logins: Mapping[str, Environment],
+    plan: JobPlan,
+) -> Iterator[Problem]:
+    """InfiniBand or RoCE ports are up, and closed to this login or container.
+
+    Why it matters: NCCL then takes sockets, and by default its logs do not say so: the job runs at a
+    fraction of its speed, or hangs if the other hosts use InfiniBand.
+
+    How it is known: the port is active, and its file in /dev/infiniband is not there, or closed to this
+    login. It is a fault if other hosts of the job may open all of theirs, and a warning if none may.
+
+    What to do: start containers with --device=/dev/infiniband --ulimit memlock=-1; on the host itself,
+    the files have the mode 0666.
+    """
+    up = {
+        h: [port for port in own if port.is_up and _is_used(port, _wish(plan, logins.get(h)))]
+        for h, own in ports.items()
+    }
+    fabric = {host: _of_fabric(own) for host, own in up.items() if not _is_off(plan, logins.get(host))}
+    shut = {host: {name for name, card in own.items() if card.closed} for host, own in cards.items()}
+    open_there = [
+        host
+        for host, own in fabric.items()
+        if own and host in shut and not any(port.device in shut[host] for port in own)
+    ]
+    for host, own in fabric.items():
+        closed = [port.device for port in own if port.device in shut.get(host, ())]
+        if closed:
+            yield Problem(
+                "ports of InfiniBand or RoCE are up, and closed to this login",
+                expected=f"open, {_others(len(open_there))}" if open_there else "open",
+                actual=f"{len(closed)} of {len(own)} are closed",
+                subject=fold(closed),
+                hosts=(host,),
+                where=(Place(host=host),),
+                severity=None if open_there else Severity.WARN,
+                evidence=(Evidence("/dev/infiniband/uverbs*", f"not for this login: {fold(closed)}"),),
+                commands=(
+                    "ls -l /dev/infiniband",
+                    "# A container needs --device=/dev/infiniband --ulimit memlock=-1",
+                ),
+            )
+
+
+def _wish(plan: JobPlan, login: Environment | None) -> str:
+    return environment_of(plan, login).get(HCA, "").strip()
+
+
+@check(
+    "ib-hca-unknown",
+    IB_PORTS,
+    maybe(ENVIRONMENT),
+    PLAN,
+    damage=Damage.LOAD,
+    scope=Scope.CLUSTER,
+    backends=(Backend.NCCL,),
+)
+def ib_hca_unknown(
+    ports: Mapping[str, Sequence[InfinibandPort]], logins: Mapping[str, Environment], plan: JobPlan
+) -> Iterator[Problem]:
+    """NCCL_IB_HCA names an InfiniBand or RoCE card that no host of the job has.
+
+    Why it matters: if no port fits, NCCL takes sockets, and by default its logs do not say so; if some
+    fit, the host communicates through fewer ports than was meant.
+
+    How it is known: the variable, of the launch or of the login, is read as NCCL does: beginnings of names,
+    after `=` whole names, each perhaps with `:PORT`. What begins with `^` leaves ports out, and is not
+    judged. That a host lacks a card that others have is told by ib-port-down. If some names fit, it is a
+    warning.
+
+    What to do: name the cards as /sys/class/infiniband does, or unset the variable.
+    """
+    for host, own in ports.items():
+        wish = _wish(plan, logins.get(host))
+        if wish[:1] in ("", "^") or "$" in wish or _is_off(plan, logins.get(host)):
+            continue
+        words = [word.strip() for word in wish.removeprefix("=").split(",") if word.strip()]
+        known = [port for each in ports.values() for port in each]
+        alien = [word for word in words if not any(_fits(port, word, wish[0] == "=") for port in known)]
+        if alien:
+            there = fold(dict.fromkeys(port.device for port in own))
+            yield Problem(
+                f"{HCA} names a card that no host has",
+                expected=there,
+                actual=f"{HCA}={wish[:100]}",
+                subject=", ".join(alien)[:100],
+                hosts=(host,),
+                severity=None if alien == words else Severity.WARN,
+                evidence=(Evidence("/sys/class/infiniband", there),),
+                commands=("ls /sys/class/infiniband", f"# Correct {HCA} where it is set."),
+            )
+
+
+@check(
+    "ib-gid-wrong",
+    IB_PORTS,
+    maybe(IB_CARDS),
+    maybe(ENVIRONMENT),
+    PLAN,
+    damage=Damage.BLOCKED,
+    scope=Scope.CLUSTER,
+    backends=(Backend.NCCL,),
+    several_hosts=True,
+)
+def ib_gid_wrong(
+    ports: Mapping[str, Sequence[InfinibandPort]],
+    cards: Mapping[str, Mapping[str, Card]],
+    logins: Mapping[str, Environment],
+    plan: JobPlan,
+) -> Iterator[Problem]:
+    """A RoCE port has not the kind of address (GID) that the same port of the other hosts has.
+
+    Why it matters: ranks connect by these addresses. If one is empty, local to its link, or of the old kind,
+    `ibv_modify_qp` fails or times out, and the job ends when it starts.
+
+    How it is known: if NCCL_IB_GID_INDEX names an index, what is there: nothing is a fault, and so is another
+    kind than nearly all other hosts have there. Without it, a port has no IPv4 address in RoCE v2, and the
+    same port of nearly all other hosts has one. The index of an address changes when an interface is set down
+    and up again.
+
+    What to do: give the interface of the port its address again; unset NCCL_IB_GID_INDEX, because NCCL 2.21
+    and later choose the index themselves, or name one that fits all hosts.
+    """
+    kinds: dict[str, dict[Key, tuple[InfinibandPort, str]]] = {}
+    chosen = {}
+    for host, own in ports.items():
+        login = logins.get(host)
+        up = [port for port in own if port.is_up and _is_used(port, _wish(plan, login))]
+        roce = [port for port in _of_fabric(up) if port.layer == "Ethernet"]
+        if not any(_gids(cards.get(host, {}), port) for port in roce) or _is_off(plan, login):
+            continue
+        index = environment_of(plan, login).get("NCCL_IB_GID_INDEX", "").strip()
+        chosen[host] = index if index.isdecimal() and int(index) < MOST_GIDS else ""
+        kinds[host] = {
+            _key(port): (port, _kind_of_gid(_gids(cards[host], port), chosen[host])) for port in roce
+        }
+    for host, own_kinds in kinds.items():
+        for key, (port, kind) in own_kinds.items():
+            others = Counter(
+                theirs[key][1] for other, theirs in kinds.items() if other != host and key in theirs
+            )
+            usual, count = others.most_common(1)[0] if others else ("", 0)
+            agree = count > 1 and count >= NEARLY_ALL * others.total() and usual != kind and usual != NO_GID
+            if agree or (kind == NO_GID and chosen[host]):
+                gids = _gids(cards[host], port)
+                yield Problem(
+                    "a RoCE port has no address of the kind that ranks need",
+                    expected=f"{usual}, {_others(count)}" if agree else "an address",
+                    actual=f"{kind} at index {chosen[host]}" if chosen[host] else kind,
+                    subject=port.name,
+                    hosts=(host,),
+                    where=(Place(host=host),),
+                    confidence=Confidence.STRONG,
+                    evidence=tuple(
+                        Evidence(
+                            f"/sys/class/infiniband/{port.device}/ports/{port.number}/gids/{gid.index}",
+                            f"{gid.address}, {gid.kind}, {gid.interface}",
+                        )
+                        for gid in gids[:SHOWN]
+                    )
+                    or (Evidence(f"/sys/class/infiniband/{port.device}/ports/{port.number}/gids", NO_GID),),
+                    commands=(
+                        f"ip addr show dev {gids[0].interface}" if gids else "ip addr",
+                        "# Give it its address again, or unset NCCL_IB_GID_INDEX: NCCL 2.21 chooses.",
+                    ),
+                )
+
+
+MOST_GIDS = 16
+"""How many a host shows."""
+NO_GID = "no address"
+
+
+def _gids(own: Mapping[str, Card], port: InfinibandPort) -> tuple[Gid, ...]:
+    return own[port.device].gids.get(port.number, ()) if port.device in own else ()
+
+
+def _kind_of_gid(gids: Sequence[Gid], index: str) -> str:
+    """What is at the index; without one, whether any address leads to other networks."""
+    if not index:
+        return ROUTABLE if any(gid.is_routable for gid in gids) else "no IPv4 address in RoCE v2"
+    gid = next((gid for gid in gids if gid.index == int(index)), None)
+    if gid is None:
+        return NO_GID
+    local = gid.address.startswith("fe80:")
+    return ROUTABLE if gid.is_routable else f"{'a link-local' if local else 'an'} address in {gid.kind}"
+
+
+ROUTABLE = "an IPv4 address in RoCE v2"
+
+
+@check(
+    "ib-mtu-differs",
+    IB_PORTS,
+    maybe(IB_CARDS),
+    LINKS,
+    PLAN,
+    damage=Damage.LOAD,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    backends=(Backend.NCCL,),
+    several_hosts=True,
+)
+def ib_mtu_differs(
+    ports: Mapping[str, Sequence[InfinibandPort]],
+    cards: Mapping[str, Mapping[str, Card]],
+    links: Mapping[str, Mapping[str, Counters]],
+    plan: JobPlan,
+) -> Iterator[Problem]:
+    """A RoCE port sends smaller packets than the same port of the other hosts, or larger ones.
+
+    Why it matters: RoCE takes the largest of 256, 512, 1024, 2048 and 4096 bytes that fits the interface. Two
+    ends that differ use the smaller one, and the link carries less; what a switch does not pass is lost.
+
+    How it is known: the MTU of the interface that has the port's addresses, on nearly all other hosts.
+
+    What to do: give the interface the same MTU on all hosts (`ip link set dev IF mtu 9000`), and the switches
+    too.
+    """
+    if plan.env.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0"):
+        raise Skip("NCCL_IB_DISABLE is set")
+    wish = plan.env.get(HCA, "").strip()
+    sizes: defaultdict[Key, dict[str, tuple[int, str]]] = defaultdict(dict)
+    for host, own in ports.items():
+        up = [port for port in own if port.is_up and _is_used(port, wish)]
+        for port in _of_fabric(up):
+            name = next((gid.interface for gid in _gids(cards.get(host, {}), port)), "")
+            link = links.get(host, {}).get(name)
+            if link and link.mtu >= MTUS[0]:
+                sizes[_key(port)][host] = max(size for size in MTUS if size <= link.mtu), name
+    for key, seen in sizes.items():
+        usual, count = Counter(size for size, _ in seen.values()).most_common(1)[0]
+        for host, (size, name) in seen.items():
+            if size != usual and count > 1 and count >= NEARLY_ALL * (len(seen) - 1):
+                yield Problem(
+                    "a RoCE port sends packets of another size than that of the other hosts",
+                    expected=f"{usual} bytes, {_others(count)}",
+                    actual=f"{size} bytes",
+                    subject=f"{key[0]} port {key[1]}",
+                    hosts=(host,),
+                    where=(Place(host=host),),
+                    evidence=(Evidence(f"/sys/class/net/{name}/mtu", f"{links[host][name].mtu}"),),
+                    remedy="set-mtu",
+                    values={"interface": name, "value": _usual_mtu(seen, links, usual)},
+                )
+
+
+MTUS = (256, 512, 1024, 2048, 4096)
+
+
+def _usual_mtu(
+    seen: Mapping[str, tuple[int, str]], links: Mapping[str, Mapping[str, Counters]], usual: int
+) -> int:
+    """The MTU of the interfaces that fit."""
+    mtus = Counter(links[host][name].mtu for host, (size, name) in seen.items() if size == usual)
+    return mtus.most_common(1)[0][0]
 
 
 def _slow(
@@ -287,3 +643,46 @@ def _kind(layer: str) -> str:
 
 def _article(layer: str) -> str:
     return f"{'a' if layer.lower() == 'ethernet' else 'an'} {_kind(layer)}"
+
+
+@check(
+    "ib-firmware-differs",
+    maybe(IB_CARDS),
+    damage=Damage.RISK,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+)
+def ib_firmware_differs(cards: Mapping[str, Mapping[str, Card]]) -> Iterator[Problem]:
+    """An InfiniBand or RoCE card has another firmware than the other cards of its board.
+
+    Why it matters: cards of one kind that behave differently are the reason why one link of many is slow, or
+    goes down under load; a card that came back from repair has the firmware of the day.
+
+    How it is known: cards with the same board id (PSID), of all hosts of the job, three quarters of which
+    have one firmware.
+
+    What to do: give the card the firmware of the others (`mlxfwmanager`), and restart the host.
+    """
+    boards: defaultdict[str, dict[tuple[str, str], str]] = defaultdict(dict)
+    for host, own in cards.items():
+        for name, card in own.items():
+            if card.board and card.firmware:
+                boards[card.board][host, name] = card.firmware
+    if not boards:
+        raise Skip("no InfiniBand card says of which board it is")
+    for board, all_cards in boards.items():
+        usual, count = Counter(all_cards.values()).most_common(1)[0]
+        if count >= MOST_OF * len(all_cards):
+            odd = grouped(((host, fw), card) for (host, card), fw in all_cards.items() if fw != usual)
+            for (host, firmware), names in odd.items():
+                yield Problem(
+                    "its firmware is another than on the other cards of its board",
+                    expected=f"{usual}, as on {count} cards",
+                    actual=firmware,
+                    subject=fold(names),
+                    hosts=(host,),
+                    evidence=(
+                        Evidence(f"/sys/class/infiniband/{names[0]}/fw_ver", f"{firmware}, board {board}"),
+                    ),
+                    commands=(f"# Give it firmware {usual} (mlxfwmanager), then restart the host.",),
+                )

@@ -29,9 +29,10 @@ from doctor.api import (
 )
 from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.ascend.npus import NPUS, Npu
-from doctor.facts.gpus import Gpus
+from doctor.facts.gpus import Gpus, gpus_named
 from doctor.facts.job import LAUNCHES
-from doctor.facts.nvidia.gpus import GPUS
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
+from doctor.facts.nvidia.nvidia_smi import told
 from doctor.facts.software import (
     ENVIRONMENT,
     LOADED_DRIVERS,
@@ -46,11 +47,14 @@ from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
 from doctor.job.framework import FRAMEWORKS, common_framework
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.wrappers import is_python, program_name
-from doctor.rules.gpus import cuda_gpus
+from doctor.rules.devices import alike_on_host
+from doctor.rules.gpus import cuda_gpus, gpu_problem
 from doctor.rules.interpreter import frameworks_of, no_common_framework, other_framework
 from doctor.rules.machines import votes_of
 
 NOT_THERE = "not installed"
+NEARLY_ALL = 0.75
+"""Of the GPUs of a model."""
 FEW = 4
 """The packages that a finding names."""
 MOST_LISTED = 40
@@ -86,6 +90,7 @@ OURS = (
     maybe(NPUS),
     maybe(GPUS),
     maybe(AMD_GPUS),
+    maybe(GPU_HEALTH),
     damage=Damage.RISK,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
@@ -100,6 +105,7 @@ def version_drift(
     npus: Mapping[str, Sequence[Npu]],
     gpus: Mapping[str, Gpus],
     amd: Mapping[str, Gpus],
+    health: Mapping[str, Mapping[int, NvidiaHealth]] | None = None,
 ) -> Iterator[Problem]:
     """Hosts differ in the model of their accelerators, or in a version: kernel, system, drivers, packages.
 
@@ -109,7 +115,8 @@ def version_drift(
     smaller.
 
     How it is known: each host lists the packages that the job's interpreter finds, with the commit of those
-    that were installed from a repository or stay in one. Packages of the system's own tools are left out.
+    that were installed from a repository or stay in one. Packages of the system's own tools are left out. A
+    GPU is named if nearly all others of its model have another VBIOS.
 
     What to do: bring the hosts that differ to the version of the majority. Without a majority both sides are
     shown. Only hosts with the same product (the same kind of accelerator) are compared. If some have only
@@ -133,6 +140,33 @@ def version_drift(
         ):
             models = {host: _models(own) for host, own in names.items()}
             yield from _outliers(thing, {host: own for host, own in models.items() if own}, "model")
+    yield from _other_firmware(gpus, health or {})
+
+
+def _other_firmware(
+    gpus: Mapping[str, Gpus], health: Mapping[str, Mapping[int, NvidiaHealth]]
+) -> Iterator[Problem]:
+    """GPUs of a model whose VBIOS nearly no other GPU of that model has."""
+    by_model: dict[str, dict[tuple[str, int], str]] = defaultdict(dict)
+    for host, listed in gpus.items():
+        for gpu in listed.listed:
+            own = health.get(host, {}).get(gpu.index)
+            vbios = told(own.said.get("vbios_version", "")) if own else ""
+            if vbios and "?" not in vbios:
+                by_model[gpu.name][host, gpu.index] = vbios
+    for seats in by_model.values():
+        usual, count = Counter(seats.values()).most_common(1)[0]
+        if count >= NEARLY_ALL * len(seats):
+            odd = {seat: vbios for seat, vbios in seats.items() if vbios != usual}
+            for host, vbios, indices in alike_on_host(odd):
+                yield gpu_problem(
+                    indices,
+                    "the VBIOS of the GPU differs from that of the others of its model",
+                    Evidence("nvidia-smi --query-gpu=vbios_version", f"{gpus_named(indices)}: {vbios}"),
+                    host=host,
+                    expected=f"{usual}, as on {count} GPUs",
+                    actual=vbios,
+                )
 
 
 def _gpus_of(gpus: Mapping[str, Gpus], host: str, plan: JobPlan) -> list[str]:

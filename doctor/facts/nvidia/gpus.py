@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from doctor.api import Capture, UnreadableOutput
 from doctor.facts.device_pace import SLOWDOWNS, DevicePace
@@ -75,17 +75,15 @@ class NvidiaHealth:
     fabric_health: str = ""
     compute: str = ""
     """Who may compute on it: "Default", "Exclusive_Process" or "Prohibited"."""
-
-    @property
-    def needs_nothing(self) -> bool:
-        """Whether the driver says that no action is needed."""
-        return self.action.lower() == "none"
+    said: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """All that it was asked for, by the tool's own names."""
 
 
 _HEALTH = (
     "index,ecc.errors.uncorrected.volatile.total,retired_pages.pending,remapped_rows.pending"
     ",remapped_rows.failure,mig.mode.current,gpu_recovery_action,fabric.state,fabric.status"
-    ",fabric.health.summary,compute_mode"
+    ",fabric.health.summary,compute_mode,clocks_event_reasons.active,clocks_throttle_reasons.active,pstate"
+    ",ecc.mode.current,ecc.mode.pending,enforced.power.limit,power.limit,power.default_limit,vbios_version"
 )
 # A driver refuses the whole query for one unknown field, and names that field.
 _WITHOUT_UNKNOWN_FIELDS = host_program(__file__, "gpus_health.sh")
@@ -105,6 +103,7 @@ def _health(capture: Capture) -> Mapping[int, NvidiaHealth]:
             told(row.get("fabric.status", "")),
             told(row.get("fabric.health.summary", "")),
             told(row.get("compute_mode", "")),
+            row,
         )
         for row in table(call.text, "index")[0]
         if (index := number(row["index"])) is not None

@@ -52,14 +52,36 @@ def errors_that_ask_for_a_reset(host: GpuHost) -> None:
     host[1]["gpu_recovery_action"] = "Reset"
 
 
+def told_to_draw_less(host: GpuHost) -> None:
+    for gpu in host[0], host[1]:
+        gpu["power.limit"] = gpu["enforced.power.limit"] = "500.00"
+
+
+def without_ecc(host: GpuHost) -> None:
+    host[2]["ecc.mode.current"] = host[2]["ecc.mode.pending"] = "Disabled"
+
+
 FAULTS = GpuFault.table(
-    __file__, "FAULTS", broken_library, old_driver_with_errors, errors_that_ask_for_a_reset
+    *(__file__, "FAULTS", broken_library, old_driver_with_errors, errors_that_ask_for_a_reset),
+    *(told_to_draw_less, without_ecc),
 )
 
 
 @pytest.mark.parametrize("names", batches(FAULTS, size=2))
 def test_found(names: list[str], examine: GpuExaminer) -> None:
     prove_each({name: FAULTS[name] for name in names}, examine)
+
+
+def test_what_is_alike_or_normal_under_load_accuses_no_gpu(examine: GpuExaminer) -> None:
+    """A power limit that is reached or was set for all; ECC that all switched off; idle GPUs; set clocks."""
+    for host in examine.gpus:
+        host.driver_lacks("clocks_event_reasons.active") if host.number == 2 else None
+        for gpu in host:
+            gpu.works(reasons=(0x4, 0x2, 0x1, 0x10, 0x100, 0x0)[gpu.index % 6])
+            gpu["power.limit"] = gpu["enforced.power.limit"] = "500.00"
+            gpu["ecc.mode.current"] = gpu["ecc.mode.pending"] = "Disabled"
+            gpu["vbios_version"] = f"96.00.{gpu.index % 2}0.00.01"
+    assert_healthy(examine(*ALONE))
 
 
 def test_services_that_are_not_jobs_do_not_make_a_gpu_busy(examine: GpuExaminer) -> None:

@@ -174,3 +174,126 @@ def test_the_job_names_its_ports(examine: GpuExaminer) -> None:
     assert_healthy(examine(*told("mlx5_0,mlx5_2")))
     found = assert_only(examine(*told("=mlx5_0,mlx5_3")), "ib-port-down", names, devices=())
     assert_says(found, r"mlx5_3 port 1 \| active, for NCCL_IB_HCA==mlx5_0,mlx5_3 \| down, Polling")
+
+
+# What ranks can do with ports that are up.
+
+
+def verbs(
+    host: GpuHost,
+    layer: str = "InfiniBand",
+    *,
+    interface: str = "eth0",
+    **gids: tuple[str, str],
+) -> None:
+    """Four cards with device files. A RoCE card has these addresses, each with its kind."""
+    tree: dict[str, Tree] = {}
+    for number in range(4):
+        files = {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "400 Gb/sec", "link_layer": layer}
+        port: dict[str, str | Tree] = {name: f"{text}\n" for name, text in files.items()}
+        if gids:
+            port["gids"] = {index[1:]: f"{address}\n" for index, (address, _) in gids.items()}
+            port["gid_attrs"] = {
+                "types": {index[1:]: f"{kind}\n" for index, (_, kind) in gids.items()},
+                "ndevs": {index[1:]: f"{interface}\n" for index in gids},
+            }
+        tree[f"mlx5_{number}"] = {
+            "node_type": "1: CA\n",
+            "ports": {"1": port},
+            "fw_ver": "28.41.1000\n",
+            "board_id": "MT_0000000838\n",
+        }
+    host.host.sysfs_class("infiniband", tree)
+    devices: dict[str, Tree] = {f"uverbs{n}": {"ibdev": f"mlx5_{n}\n"} for n in range(4)}
+    host.host.sysfs_class("infiniband_verbs", devices)
+    host.host.do(
+        "mkdir -p /dev/infiniband; cd /dev/infiniband; touch uverbs0 uverbs1 uverbs2 uverbs3; chmod 666 *"
+    )
+
+
+CLOSE = "rm -f /dev/infiniband/*"
+EMPTY = ("0000:0000:0000:0000:0000:0000:0000:0000", "RoCE v2")
+LOCAL = ("fe80:0000:0000:0000:0ac0:ebff:feda:1cfb", "IB/RoCE v1")
+IPV4 = ("0000:0000:0000:0000:0000:ffff:0a00:0001", "RoCE v2")
+
+
+def readdress(host: GpuHost, index: int, address: str) -> None:
+    script = 'for port in /sys/class/infiniband/*/ports/1; do echo "$1" >"$port/gids/$2"; done'
+    host.host.do(script, address, str(index))
+
+
+def with_variables(examine: GpuExaminer, **variables: str) -> tuple[str, ...]:
+    inventory = examine.folder / "inventory.yaml"
+    told = ", ".join(f"{name}: '{value}'" for name, value in variables.items())
+    inventory.write_text(f"launch: {{{told}}}\n")
+    return (*CARDS, "--inventory", str(inventory))
+
+
+def test_ports_that_ranks_may_not_open(examine: GpuExaminer) -> None:
+    for host in examine.gpus:
+        verbs(host)
+    assert_healthy(examine(*CARDS))
+    examine.gpus["node2"].host.do(CLOSE)
+    found = assert_only(examine(*CARDS), "ib-closed", ["node2"], devices=())
+    assert_says(
+        found, r"mlx5_\[0-3\] \| open, as on 2 other hosts of the job \| 4 of 4 are closed", "--device="
+    )
+    assert_healthy(examine(*with_variables(examine, NCCL_IB_DISABLE="1")))
+    for host in examine.gpus:
+        host.host.do(CLOSE)
+    assert_only(examine(*CARDS), "ib-closed", examine.gpus.lab.names, "warn", devices=())
+
+
+def test_a_card_that_no_host_has(examine: GpuExaminer) -> None:
+    for host in examine.gpus:
+        verbs(host)
+    names = examine.gpus.lab.names
+    assert_healthy(examine(*with_variables(examine, NCCL_IB_HCA="mlx5")))
+    assert_healthy(examine(*with_variables(examine, NCCL_IB_HCA="^mlx5_7")))
+    found = assert_only(
+        examine(*with_variables(examine, NCCL_IB_HCA="mlx_0")), "ib-hca-unknown", names, devices=()
+    )
+    assert_says(found, r"mlx_0 \| mlx5_\[0-3\] \| NCCL_IB_HCA=mlx_0", "ls /sys/class/infiniband")
+    some = with_variables(examine, NCCL_IB_HCA="=mlx5_0,mlx5_9")
+    assert_only(examine(*some), "ib-hca-unknown", names, "warn", devices=())
+
+
+def test_an_address_of_another_kind(examine: GpuExaminer) -> None:
+    index = with_variables(examine, NCCL_IB_GID_INDEX="3")
+    for host in examine.gpus:
+        verbs(host, "Ethernet", _0=LOCAL, _1=LOCAL, _2=EMPTY, _3=IPV4, _4=EMPTY)
+    assert_healthy(examine(*index))
+    bad = examine.gpus["node3"]
+    readdress(bad, 3, EMPTY[0])
+    found = assert_only(examine(*CARDS), "ib-gid-wrong", ["node3"], devices=())
+    assert_says(
+        found,
+        "an IPv4 address in RoCE v2, as on 2 other hosts",
+        "no IPv4 address in RoCE v2",
+        "ip addr show dev eth0",
+    )
+    readdress(bad, 4, IPV4[0])
+    assert_healthy(examine(*CARDS))
+    found = assert_only(examine(*index), "ib-gid-wrong", ["node3"], devices=())
+    assert_says(
+        found[:1], r"mlx5_0 port 1 \| an IPv4 address in RoCE v2, as on 2 .* \| no address at index 3"
+    )
+
+
+def test_roce_with_packets_of_another_size(examine: GpuExaminer) -> None:
+    """4200 and 9000 fit the same packets of RoCE."""
+    for host, mtu in zip(examine.gpus, (4200, 9000, 1500), strict=True):
+        host.host.do(f"ip link add rail0 type veth peer name rail1; ip link set rail0 mtu {mtu}")
+        verbs(host, "Ethernet", interface="rail0", _3=IPV4)
+    found = assert_only(examine(*CARDS), "ib-mtu-differs", ["node3"], "warn", devices=())
+    assert_says(
+        found, r"4096 bytes, as on 2 other hosts of the job \| 1024 bytes", "ip link set dev rail0 mtu"
+    )
+
+
+def test_firmware_of_one_card(examine: GpuExaminer) -> None:
+    for host in examine.gpus:
+        verbs(host)
+    examine.gpus["node1"].host.shadow("/sys/class/infiniband/mlx5_2/fw_ver", "28.36.1010\n")
+    found = assert_only(examine(*CARDS), "ib-firmware-differs", ["node1"], "warn", devices=())
+    assert_says(found, r"mlx5_2 \| 28.41.1000, as on 11 cards \| 28.36.1010")

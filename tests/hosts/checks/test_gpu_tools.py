@@ -5,7 +5,10 @@ import pytest
 from tests.support.faults import ALONE, assert_healthy, assert_only, assert_unexamined, prove, some_of, words
 from tests.support.gpu_faults import GpuExaminer, GpuFault, gpu_examiner, left_out, undecided_on, victim
 
-OF_SMI = {"gpu-unhealthy", "gpu-busy", "gpu-ecc", "gpu-split", "nvlink-down"}
+OF_SMI = {
+    *("gpu-unhealthy", "gpu-busy", "gpu-ecc", "gpu-split", "nvlink-down"),
+    *("gpu-throttled", "gpu-power-low", "gpu-ecc-off"),
+}
 OF_ROOT = {"firewall-blocks", "kernel-log", "memory-errors", "gpu-xid"}
 
 

@@ -12,6 +12,8 @@ from doctor.facts.ascend.npus import Npu
 from doctor.facts.ascend.pings import Ping
 from doctor.facts.ascend.ports import LinkChange
 from doctor.facts.gpus import Gpu, Gpus
+from doctor.facts.infiniband import InfinibandPort
+from doctor.facts.network import Counters
 from doctor.facts.nvidia.gpus import NvidiaHealth
 from doctor.facts.nvidia.nvlink import FabricManager, Links
 from doctor.facts.software import Environment
@@ -19,6 +21,7 @@ from doctor.facts.system import Devices, FoundDevices
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Host, SourcedValue, View
+from tests.support.captures import every_fact, printed
 from tests.support.shown_numbers import Row
 
 
@@ -151,7 +154,122 @@ def counted(number: int) -> str:
     return "".join(f"{n} " for n in range(number))
 
 
+def told(fact: str, text: str) -> Any:
+    return printed(every_fact()[fact], text)
+
+
+def way(address: str, lanes: int, of_lanes: int, speed: float = 32.0) -> str:
+    return f"{address} 0x030200 0x10de 0x2330|0000:01:00.0 {lanes} {of_lanes} {speed} 32.0\n"
+
+
+def lanes(own: int, usual: int, hosts: int, beside: int = 0, speed: float = 32.0) -> tuple[Any, ...]:
+    """The first device of the first host has fewer lanes, or a slower link."""
+    first = way("0000:01:00.0", own, usual, speed)
+    rest = "".join(way(f"0000:{n + 2:02x}:00.0", usual, usual) for n in range(beside))
+    whole = told("pcie-links", way("0000:01:00.0", usual, usual))
+    return (
+        {"node1": told("pcie-links", first + rest)} | {f"o{n}": whole for n in range(hosts)},
+        {"node1": gpus(2)},
+        {"node1": {1: NvidiaHealth(said={"pstate": "P0"})}},
+    )
+
+
+def of_model(others: int, odd: NvidiaHealth, usual: NvidiaHealth) -> tuple[Any, ...]:
+    """The GPU of the first host differs."""
+    health = {"node1": {0: odd}} | {f"o{n}": {0: usual} for n in range(others)}
+    return health, dict.fromkeys(health, gpus(1)), NCCL
+
+
+def said(**told: str) -> NvidiaHealth:
+    return NvidiaHealth(said=told)
+
+
+def power(watts: int, usual: int) -> NvidiaHealth:
+    names = ("enforced.power.limit", "power.limit", "power.default_limit")
+    return NvidiaHealth(
+        said={name: f"{own}.00 W" for name, own in zip(names, (watts, watts, usual), strict=True)}
+    )
+
+
+def vbios(others: int) -> tuple[Any, ...]:
+    health, listed, plan = of_model(others, said(vbios_version="a.1"), said(vbios_version="a.2"))
+    return {}, {}, {}, {}, plan, {}, listed, {}, health
+
+
+CARD = "/sys/class/infiniband/mlx5_{n}"
+
+
+def ports(own: int, others: int, layer: str = "InfiniBand") -> dict[str, list[InfinibandPort]]:
+    usual = InfinibandPort("mlx5_0", 1, "active", "LinkUp", "400", layer)
+    first = [replace(usual, device=f"mlx5_{n}") for n in range(own)]
+    return {"node1": first} | {f"o{n}": [usual] for n in range(others)}
+
+
+def closed(own: int, others: int) -> tuple[Any, ...]:
+    shut = told("ib-cards", "".join(f"{CARD.format(n=n)} closed\n" for n in range(own)))
+    return ports(own, others), {"node1": shut} | {f"o{n}": {} for n in range(others)}, {}, NCCL
+
+
+def roce(kind: str, index: int) -> Any:
+    gid = f"gid {index} rail0 {'0000:' * 5}ffff:0a00:0001 {kind}"
+    return told("ib-cards", f"{CARD.format(n=0)}/ports/1 {gid}\n")
+
+
+def mtus(own: int, usual: int, others: int) -> tuple[Any, ...]:
+    hosts = {"node1": own} | {f"o{n}": usual for n in range(others)}
+    links = {host: {"rail0": Counters(mtu, None, 0)} for host, mtu in hosts.items()}
+    return ports(1, others, "Ethernet"), {host: roce("RoCE v2", 3) for host in hosts}, links, NCCL
+
+
+def firmware(others: int) -> tuple[Any, ...]:
+    odd, usual = (told("ib-cards", f"{CARD.format(n=0)} made X {made}\n") for made in ("b.1", "a.1"))
+    return ({"node1": odd} | {f"o{n}": usual for n in range(others)},)
+
+
 ROWS: dict[str, Row] = {
+    "ib-closed": lambda own=4, others=8: (
+        closed(own, others),
+        f"{others} {own} {own} -1!",
+    ),
+    "ib-gid-wrong": lambda others=8, index=6: (
+        (
+            ports(1, others, "Ethernet"),
+            {"node1": roce("RoCE v1", index)} | {f"o{n}": roce("RoCE v2", index) for n in range(others)},
+            {},
+            replace(NCCL, env={"NCCL_IB_GID_INDEX": str(index)}),
+        ),
+        f"{others} {index} 1! 2.21!",
+    ),
+    "ib-mtu-differs": lambda own=1024, usual=4096, others=8: (
+        mtus(own, usual, others),
+        f"{min(usual, 4096)} {others} {own} 1! {own} {usual}",
+    ),
+    "ib-firmware-differs": lambda others=8: (firmware(others), f"{others}"),
+    "pcie-link-slow": lambda own=4, usual=16, hosts=4: (
+        lanes(own, usual, hosts),
+        f"{usual} {hosts} {own} 1! {own} {usual} 32!",
+    ),
+    "pcie-link-slow: beside": lambda own=4, usual=16, beside=8: (
+        lanes(own, usual, 0, beside),
+        f"{usual} {beside} {own} 1! {own} {usual} 32!",
+    ),
+    "pcie-link-slow: slow": lambda speed=8.0, hosts=4: (
+        lanes(16, 16, hosts, speed=speed),
+        f"32! {hosts} {speed:g} 1! 16! 16! {speed:g}",
+    ),
+    "gpu-power-low": lambda watts=200, usual=700, others=8: (
+        of_model(
+            others,
+            power(watts, usual),
+            power(usual, usual),
+        ),
+        f"{usual} {others} {watts} 0 0 {watts} {watts} {usual} 0 {usual} 0",
+    ),
+    "gpu-ecc-off": lambda others=8: (
+        of_model(others, said(**{"ecc.mode.current": "Disabled"}), said(**{"ecc.mode.current": "Enabled"})),
+        f"{others} 0 0 0 1! 0",
+    ),
+    "version-drift: VBIOS": lambda others=8: (vbios(others), f"{others} 0 0 0"),
     "devices-hidden": lambda ranks=8, left=2: (
         (
             Devices({NVIDIA.name: FoundDevices(tuple(range(16)), 16)}, "nvidia"),

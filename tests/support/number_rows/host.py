@@ -1,6 +1,8 @@
 """Numbers in findings about one host: its kernel, limits, memory, disks and clock."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from doctor.api import Expect, Here, JobPlan
 from doctor.facts.folders import Folder
@@ -10,13 +12,14 @@ from doctor.facts.memory import MEMORY, SEGMENTS, SPACES, SWAP, Spaces
 from doctor.facts.network import BoundPort
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
 from doctor.facts.software import Environment
+from doctor.facts.system import Nameplate
 from doctor.job.needs import FolderNeed
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.mesh import Listener, MeshResult
 from doctor.mesh.result import ListenError
 from doctor.model import Backend, Host, SourcedValue
-from tests.support.captures import held, printed
+from tests.support.captures import every_fact, held, printed
 from tests.support.recordings import mesh
 from tests.support.shown_numbers import Row
 
@@ -95,6 +98,28 @@ def pids(number: int) -> str:
 
 
 MB = 1 << 20
+
+
+MC = "/sys/devices/system/edac/mc/mc0"
+
+
+def machine(files: Mapping[str, object]) -> Any:
+    return held(every_fact()["parts"], {path: str(text) for path, text in files.items()})
+
+
+def memory(gigabytes: int) -> Any:
+    return machine({"/proc/meminfo": f"MemTotal: {gigabytes << 20} kB"})
+
+
+def processors(number: int) -> Any:
+    return machine({"/sys/devices/system/cpu/online": f"0-{number - 1}"})
+
+
+def alike(others: int, odd: Any, usual: Any) -> tuple[Any, ...]:
+    """Machines of one model, of which the first differs."""
+    parts = {"node1": odd} | {f"o{n}": usual for n in range(others)}
+    return parts, dict.fromkeys(parts, Nameplate("Dell", "XE9680", "", False, {}))
+
 
 ROWS: dict[str, Row] = {
     "folder-unfit": lambda want=400, have=100: (
@@ -260,6 +285,26 @@ ROWS: dict[str, Row] = {
             Expect(),
         ),
         f"{count} {count} 0!",
+    ),
+    "memory-errors: corrected": lambda errors=4000, days=10: (
+        (None, (), Expect(), machine({f"{MC}/ce_count": errors, f"{MC}/seconds_since_reset": 86400 * days})),
+        f"24! {errors} {days} {errors}",
+    ),
+    "memory-missing": lambda own=400, usual=2000, others=8: (
+        alike(others, memory(own), memory(usual)),
+        f"{usual} {others} {own} {own << 20}",
+    ),
+    "memory-missing: processors": lambda own=40, usual=200, others=8: (
+        alike(others, processors(own), processors(usual)),
+        f"{usual} {others} {own} {own}",
+    ),
+    "boot-differs": lambda others=8: (
+        alike(others, machine({"/proc/cmdline": "iommu=on"}), machine({"/proc/cmdline": "iommu=pt"})),
+        f"{others}",
+    ),
+    "disk-gone": lambda lacking=4: (
+        (machine({"/sys/block/md0/md/degraded": lacking, "/sys/block/md0/md/sync_action": "idle"}),),
+        f"{lacking} {lacking}",
     ),
     "stuck-process": lambda number=4, seconds=7200: (
         (

@@ -33,7 +33,16 @@ DTYPES: Mapping[str, Sequence[str]] = {
 
 _COUNTS = (
     *("dp", "tp", "pp", "cp", "ep", "heads", "kv_heads", "hidden", "layers", "experts"),
-    *("global_batch", "micro_batch", "accumulation", "world", "batch", "batch_before", "devices_before"),
+    *(
+        "global_batch",
+        "micro_batch",
+        "accumulation",
+        "world",
+        "batch",
+        "batch_before",
+        "devices_before",
+        "vpp",
+    ),
 )
 _RATES = ("lr", "lr_before")
 _MINDSPORE_ONLY = ("mode", "parallel_mode", "strategy")
@@ -75,6 +84,7 @@ class Layout:
     lr_before: Rate | None = None
     devices_before: Count | None = None
     order: str | None = None
+    vpp: Count | None = None
 
     def __post_init__(self) -> None:
         for mistake, *hint in _mistakes(self):
@@ -161,6 +171,8 @@ def _mistakes(layout: Layout) -> Iterator[tuple[str, ...]]:
             yield (f"{key} means nothing without {other}",)
         if getattr(layout, key) is not None and layout.devices_before is None:
             yield (f"{key} means nothing without devices_before",)
+    if (layout.vpp or 1) > 1 and (layout.pp or 1) == 1:
+        yield "vpp means nothing without pp", f"such as pp=2,vpp={layout.vpp}"
     named = (layout.order or "-".join(AXES)).split("-")
     if lost := [key for key in AXES if key not in named and (key == "dp" or (getattr(layout, key) or 1) > 1)]:
         yield f"order leaves out {' and '.join(lost)}", f"such as order={'-'.join([*named, *lost])}"

@@ -13,7 +13,7 @@ from doctor.job.ranktable.grouping import ATLAS_TRAINING
 from doctor.model import Backend, Framework
 from doctor.smoke.inject import parse_injection
 from doctor.smoke.onhost.shape import ORDER
-from doctor.smoke.onhost.trainplan import micro_batches
+from doctor.smoke.onhost.trainplan import may_interleave, micro_batches
 from doctor.smoke.result import OfJob, SmokeBackend, SmokePlan, SmokeSeat, divides
 from doctor.text.grouped import grouped
 from doctor.text.ranks import ranges
@@ -97,6 +97,11 @@ def refuse_plan(job: JobPlan) -> None:
     if sizes["pp"] > (layout.accumulation or sizes["pp"]):
         words = f"--plan accumulation={layout.accumulation}: {sizes['pp']} stages need as many micro-batches."
         raise UsageError(words, f"accumulation={2 * sizes['pp']} or more keeps them busy.")
+    if (layout.vpp or 1) > 1 and (layout.accumulation or 0) % sizes["pp"]:
+        words = (
+            f"--plan accumulation={layout.accumulation}: with vpp, the {sizes['pp']} stages must divide it."
+        )
+        raise UsageError(words, f"What fits: accumulation={2 * sizes['pp']}, {4 * sizes['pp']}.")
 
 
 def _unfit(what: str, why: str, key: str, whole: int) -> UsageError:
@@ -144,7 +149,7 @@ def plan_smoke(
         turns=turns if wishes.accept else 0,
         sweep=SWEEP if wishes.accept else 0.0,
         paths=tuple(dict.fromkeys((*OWN_PATHS, *wishes.paths))) if wishes.accept else (),
-        layout=_of_job(layout, tp, cells, framework),
+        layout=_of_job(layout, tp, cells, framework, job.backend.value),
         order="-".join(dict.fromkeys([*(layout.order or ORDER).split("-"), *AXES])),
     )
     replicas = min(len(cell) // plan.parts for cell in cells)
@@ -204,13 +209,18 @@ def _refused(plan: SmokePlan, cell: int, products: Collection[str], group: str) 
     return ""
 
 
-def _of_job(layout: Layout, tp: int, cells: Sequence[Sequence[int]], framework: Framework) -> OfJob:
+def _of_job(
+    layout: Layout, tp: int, cells: Sequence[Sequence[int]], framework: Framework, backend: Backend
+) -> OfJob:
     """The other groups of the job's plan; none if a cell cannot be divided in this way."""
     wished = {"pp": layout.pp or 1, "cp": layout.cp or 1, "ep": layout.ep or 1}
     if max(wished.values()) == 1 or not divides(wished, tp, cells):
         return {}
     cut = wished["pp"] > 1 and framework == "torch"
     micro = micro_batches(wished["pp"], layout.accumulation or 0) if cut else 0
+    vpp = layout.vpp or 1
+    if vpp > 1 and backend is Backend.GLOO and may_interleave(wished["pp"], vpp, micro):
+        wished["vpp"] = vpp
     return {**wished, "micro": micro} if micro else wished
 
 

@@ -9,7 +9,7 @@ from doctor.mesh import MeshResult
 from doctor.model import Framework, UnreachedHost
 from doctor.smoke import events
 from doctor.smoke.onhost.shape import ORDER, CellShape
-from doctor.smoke.onhost.trainplan import MICRO_BATCHES
+from doctor.smoke.onhost.trainplan import MICRO_BATCHES, may_interleave
 from doctor.text.interpreter import to_type
 
 SmokeBackend = Literal["gloo", "nccl", "hccl", "mccl"]
@@ -48,13 +48,11 @@ class Injection:
 
 def divides(layout: OfJob, tp: int, cells: Iterable[Sequence[int]]) -> bool:
     """Whether every cell of ranks can be divided like the job."""
-    pp, cp, ep = layout.get("pp", 1), layout.get("cp", 1), layout.get("ep", 1)
+    pp, cp, ep, vpp = (layout.get(name, 1) for name in ("pp", "cp", "ep", "vpp"))
     micro = layout.get("micro", 0)
-    if (
-        min(pp, cp, ep) < 1
-        or not {*layout} <= {"pp", "cp", "ep", "micro"}
-        or micro not in (0, *MICRO_BATCHES)
-    ):
+    if min(pp, cp, ep, vpp) < 1 or not {*layout} <= {"pp", "cp", "ep", "micro", "vpp"}:
+        return False
+    if micro not in (0, *MICRO_BATCHES) or (vpp > 1 and not (micro and may_interleave(pp, vpp, micro))):
         return False
     return all(len(cell) % (tp * cp * pp) == 0 == len(cell) // (tp * pp) % ep for cell in cells)
 

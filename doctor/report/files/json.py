@@ -40,6 +40,7 @@ class SmokeLayout(msgspec.Struct, frozen=True):
     cp: int | UnsetType = UNSET
     ep: int | UnsetType = UNSET
     micro: int | UnsetType = UNSET
+    vpp: int | UnsetType = UNSET
     order: str | UnsetType = UNSET
 
 

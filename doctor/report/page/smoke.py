@@ -145,7 +145,7 @@ class RunNumbers:
         micro, spent = layout.get("micro"), sum(step.compute + step.wait for step in steps)
         if not micro or not spent:
             return ""
-        least = 1 - micro / (micro + layout.get("pp", 1) - 1)
+        least = 1 - micro / (micro + (layout.get("pp", 1) - 1) / layout.get("vpp", 1))
         said = f"{100 * sum(step.idle for step in steps) / spent:.0f} % of the time"
         return f"stages waited for each other {said} (1F1B alone: {100 * least:.0f} %)"
 
@@ -169,6 +169,7 @@ class RunNumbers:
         stages, parts = "", ""
         if micro := of_job.pop("micro", 0):
             stages, parts = f"pp {of_job.pop('pp', 1)} × ", f", 1F1B with {micro} micro-batches"
+            parts += f", {vpp} stages a rank" if (vpp := of_job.pop("vpp", 1)) > 1 else ""
         groups = " × ".join(f"{name} {size}" for name, size in of_job.items())
         groups = f", with the groups of {groups}" if groups else ""
         groups += f", order {plan.order}" if plan.order != ORDER else ""

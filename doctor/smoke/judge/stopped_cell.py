@@ -7,12 +7,14 @@ a consequence.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Literal
 
 from doctor.smoke.judge.deviation import PageDeviation, entries_of, off_schedule
 from doctor.smoke.judge.exits import ended_badly, way_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall
+from doctor.smoke.onhost.trainplan import ACROSS
 from doctor.smoke.result import RankOutcome, Sample, SmokePlan, SmokeResult
 from doctor.text.grouped import grouped
 from doctor.text.interpreter import PLAIN
@@ -77,10 +79,12 @@ def position_of(shape: CellShape, place: int, entry: ScheduledCall, other: int) 
     """The position of the same collective in another member's schedule."""
     members = entry.call.members
     if members:
-        # A pair has no numbering of its own: what counts is how often these two have met.
-        before = [each for each in entries_of(shape, place)[: entry.position] if each.call.members == members]
-        meetings = [each.position for each in entries_of(shape, other) if each.call.members == members]
-        return meetings[len(before) - 1]
+        # A pair has no numbering of its own: what counts is how often these two have met in this way.
+        own, theirs = (members, entry.call.op), (members, ACROSS.get(entry.call.op, entry.call.op))
+        made = entries_of(shape, place)[: entry.position]
+        before = sum((each.call.members, each.call.op) == own for each in made)
+        same = (e.position for e in entries_of(shape, other) if (e.call.members, e.call.op) == theirs)
+        return next(islice(same, before - 1, None))
     name = (entry.call.group, entry.seq)
     same = (each.position for each in entries_of(shape, other) if (each.call.group, each.seq) == name)
     return next(same)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from doctor.smoke.onhost.collectiveplan import BYTES
@@ -100,9 +101,11 @@ class Comm:
 
     def hand(self, move: str, out: Any, into: Any) -> None:
         """Give something to a stage beside this one, get something from it, or both; None: not that."""
-        peer = beside(self.shape, self.place, move)
-        shown = into if out is None else out
-        self._call("pair", move, shown, lambda: self.framework.swap(out, into, peer, self.groups["pp"]))
+        shape, shown = self.shape, into if out is None else out
+        about = beside(shape, self.place, move), self.groups["pp"]
+        kept = 4 * shape.micro * shape.vpp, int("backward" in move)
+        do = self.framework.swap if shape.vpp == 1 else partial(self.framework.pass_on, *kept)
+        self._call("pair", move, shown, lambda: do(out, into, *about))
 
     def swap(self, out: Any, into: Any, peer: int) -> None:
         """Send and receive at the same time, inside `converse` and without a mark of its own."""

@@ -117,6 +117,10 @@ class Framework:
         """Send and receive at the same time; None: only the other. `source`: from whom, if not the peer."""
         raise NotImplementedError
 
+    def pass_on(self, kept: int, tag: int, out: Any, into: Any, peer: int, group: Any) -> None:
+        """Receive, or send and go on; of what was sent, the last `kept` may still be under way."""
+        raise NotImplementedError
+
     # Numbers.
 
     def tensor(self, data: bytes, dtype: str) -> Any:

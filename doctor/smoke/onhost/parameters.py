@@ -43,14 +43,15 @@ def blocks(stages: int, stage: int) -> tuple[tuple[int, str], ...]:
     return BLOCKS[len(BLOCKS) * stage // stages : len(BLOCKS) * (stage + 1) // stages]
 
 
-def parameters(tp: int, stages: int = 1, stage: int = 0) -> list[Parameter]:
+def parameters(tp: int, stages: int = 1, stage: int = 0, vpp: int = 1) -> list[Parameter]:
     """In the order in which they lie in memory. The first and the last stage both have the embedding."""
     found = []
     if stage in (0, stages - 1):
         found.append(Parameter("embedding", (VOCABULARY // tp, WIDTH), False, reach=-2))
     if stage == 0:
         found.append(Parameter("positions", (POSITIONS, WIDTH), True, reach=-5))
-    for layer, block in blocks(stages, stage):
+    held = [blocks(stages * vpp, number) for number in range(stage, stages * vpp, stages)]
+    for layer, block in sum(held, ()):
         into, out = ("qkv", 3 * WIDTH), ("out", WIDTH)
         if block == "inner":
             into, out = ("up", INNER), ("down", INNER)
@@ -71,12 +72,12 @@ def _norm(name: str) -> list[Parameter]:
 
 def initial_parameters(shape: CellShape, place: int, salt: str = "") -> bytes:
     """The 32-bit floats of a rank: 24-bit integers times powers of two, which are exact everywhere."""
-    held = shape.tp, shape.stages, shape.stage_of(place)
+    held = shape.tp, shape.stages, shape.stage_of(place), shape.vpp
     return _initial(held, shape.seed, shape.tp_of(place), salt)
 
 
 @lru_cache(maxsize=16)
-def _initial(held: tuple[int, int, int], seed: int, own: int, salt: str) -> bytes:
+def _initial(held: tuple[int, int, int, int], seed: int, own: int, salt: str) -> bytes:
     """Kept, because all replicas begin with the same."""
     values = array("f")
     for parameter in parameters(*held):

@@ -41,6 +41,8 @@ class CellShape(NamedTuple):
     order: str = ORDER
     paths: tuple[str, ...] = ()
     """In an acceptance test: the folders in which each host stores something."""
+    vpp: int = 1
+    """Each rank of a pipeline holds so many stages of the model: every `pp`-th of `pp * vpp`."""
 
     @property
     def stages(self) -> int:

@@ -30,6 +30,7 @@ class Torch(Framework):
     def __init__(self, number: int = 0) -> None:
         self.number = number
         self.signs: dict[int, Tensor] = {}
+        self.sent: list[tuple[Any, Tensor]] = []
 
     # What it is.
 
@@ -112,6 +113,15 @@ class Torch(Framework):
         turns = [dist.P2POp(do, x, end, group) for do, x, end in both if x is not None]
         for work in dist.batch_isend_irecv(turns):
             work.wait()
+
+    def pass_on(self, kept: int, tag: int, out: Any, into: Any, peer: int, group: Any) -> None:
+        if out is None:
+            dist.irecv(into, peer, group, tag).wait()  # type: ignore[union-attr]
+            return
+        self.sent.append((dist.isend(out, peer, group, tag), out))
+        for work, _ in self.sent[:-kept]:
+            work.wait()
+        del self.sent[:-kept]
 
     # Numbers.
 

@@ -34,9 +34,9 @@ class Model(framework.Model):
         self.first = shape.tp_of(comm.place) * vocabulary
         self.beyond = self.first + vocabulary
         stage = shape.stage_of(comm.place)
-        self.is_last = stage == shape.stages - 1
-        self.blocks, self.moves = blocks(shape.stages, stage), moves(shape, comm.place)
-        layout = parameters(shape.tp, shape.stages, stage)
+        self.stages = range(stage, shape.stages * shape.vpp, shape.stages)
+        self.last, self.moves = shape.stages * shape.vpp - 1, moves(shape, comm.place)
+        layout = parameters(shape.tp, shape.stages, stage, shape.vpp)
         count = sum(parameter.elements for parameter in layout)
         self.flat = torch.zeros(count, device=device)
         self.grad = torch.zeros(count, device=device)
@@ -58,36 +58,40 @@ class Model(framework.Model):
     def gradient(self, sample: TokenSample) -> float:
         """Make the moves of the schedule: what went forward waits until its gradient is back."""
         self.grad.zero_()
-        parts = zip(*(x.chunk(self.comm.shape.micro or 1) for x in sample))  # noqa: B905 (Python 3.8)
+        parts = [x.chunk(self.comm.shape.micro or 1) for x in sample]
         hidden = sample.mask.sum().to(self.flat.dtype)
         loss = torch.zeros_like(hidden)
-        waiting: list[tuple[Tensor | None, Tensor]] = []
+        waiting: dict[int, list[tuple[Tensor | None, Tensor]]] = {stage: [] for stage in self.stages}
+        left = {stage: zip(*parts) for stage in self.stages}  # noqa: B905 (Python 3.8)
         x: Tensor | None = None
-        y = below = above = loss
+        above: Tensor | None = None
+        y = below = loss
         """From the stage before, for the stage after, and the gradients of both."""
-        for move in self.moves:
+        for move, chunk in self.moves:
+            stage = self.stages[chunk]
             if move == FORWARD:
-                y = self._forward(TokenSample(*next(parts)), x, hidden)
-                waiting.append((x, y))
+                given, x = x, None
+                y = self._forward(stage, TokenSample(*next(left[stage])), given, hidden)
+                waiting[stage].append((given, y))
             elif move == BACKWARD:
-                given, made = waiting.pop(0)
-                made.backward(None if self.is_last else above)  # type: ignore[no-untyped-call]
+                given, made = waiting[stage].pop(0)
+                made.backward(None if stage == self.last else above)  # type: ignore[no-untyped-call]
                 below = below if given is None or given.grad is None else given.grad
-                loss = loss + made.detach() if self.is_last else loss
+                loss = loss + made.detach() if stage == self.last else loss
             elif move in WITH_NEXT:
                 above = self._hand(move, y)
             else:
-                x = self._hand(move, below).requires_grad_()
+                x = self._hand(move, below)
         if self.comm.shape.micro:
             self.comm.broadcast(loss, "pp", self.comm.shape.pp - 1)
         return float(loss)
 
-    def _hand(self, move: str, out: Tensor) -> Tensor:
+    def _hand(self, move: str, out: Tensor) -> Tensor | None:
         """Give `out` to a stage beside this one, get the like from it, or both, as the move says."""
         into = torch.zeros(SEQUENCES // self.comm.shape.micro, LENGTH, WIDTH, device=self.flat.device)
         give, get = "send" in move, "recv" in move
         self.comm.hand(move, out.detach().contiguous() if give else None, into if get else None)
-        return into
+        return into.requires_grad_() if get else None
 
     def update(self, rate: float, replicas: int) -> None:
         """By torch's function: the class imports the whole compiler at first use, and makes a folder."""
@@ -113,14 +117,14 @@ class Model(framework.Model):
                 maximize=False,
             )
 
-    def _forward(self, sample: TokenSample, x: Tensor | None, count: Tensor) -> Tensor:
+    def _forward(self, stage: int, sample: TokenSample, x: Tensor | None, count: Tensor) -> Tensor:
         """What goes to the next stage; of the last one, the part's share of the loss of `count` tokens."""
         hidden = sample.mask.bool()
         if x is None:
             x = self._embedded(sample.tokens.masked_fill(hidden, HIDDEN))
-        for layer, block in self.blocks:
+        for layer, block in blocks(self.last + 1, stage):
             x = x + (self._attention if block == "attention" else self._inner)(x, layer)
-        if not self.is_last:
+        if stage < self.last:
             return x
         x = _fan_out(self._norm(x, "last"), self.comm)
         logits = (x @ self.parts["embedding"].T).flatten(0, 1)

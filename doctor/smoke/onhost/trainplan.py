@@ -11,9 +11,12 @@ VOTES = 3
 
 
 MICRO_BATCHES = (2, 4, 8, SEQUENCES)
+MOST_HELD = 8
 FORWARD, BACKWARD = "forward", "backward"
 WITH_NEXT = ("send_forward", "recv_backward", "send_forward_recv_backward")
 WITH_PREVIOUS = ("recv_forward", "send_backward", "send_backward_recv_forward")
+ACROSS = dict(zip(WITH_NEXT + WITH_PREVIOUS, WITH_PREVIOUS + WITH_NEXT))  # noqa: B905 (Python 3.8)
+"""A move -> that of the rank at the other end."""
 
 
 def micro_batches(stages: int, wished: int = 0) -> int:
@@ -23,10 +26,19 @@ def micro_batches(stages: int, wished: int = 0) -> int:
     return next((parts for parts in MICRO_BATCHES if parts >= 2 * stages), 0)
 
 
-def moves(shape: CellShape, place: int) -> list[str]:
-    """What a rank does for one gradient, as Megatron's schedule 1F1B: one forward, one backward."""
+def may_interleave(stages: int, held: int, parts: int) -> bool:
+    """Whether each rank of a pipeline can hold so many stages. As in Megatron, parts go in whole rounds."""
+    return stages > 1 and parts % stages == 0 and held <= MOST_HELD
+
+
+def moves(shape: CellShape, place: int) -> list[tuple[str, int]]:
+    """What a rank does for one gradient, each with the number of its stage among those that the rank holds.
+    As Megatron's schedule 1F1B: one forward, one backward.
+    """
     stage, parts = shape.stage_of(place), shape.micro or 1
     ahead = shape.stages - 1 - stage
+    if shape.vpp > 1:
+        return _interleaved(shape, stage, 2 * ahead + (shape.vpp - 1) * shape.pp)
     both = [FORWARD, "send_forward_recv_backward", BACKWARD, "send_backward_recv_forward"] * (parts - ahead)
     found = [
         *["recv_forward", FORWARD, "send_forward"] * ahead,
@@ -34,7 +46,26 @@ def moves(shape: CellShape, place: int) -> list[str]:
         *["recv_backward", BACKWARD, "send_backward"] * ahead,
     ]
     lacking = (*(WITH_PREVIOUS if stage == 0 else ()), *(WITH_NEXT if ahead == 0 else ()))
-    return [move for move in found if move not in lacking]
+    return [(move, 0) for move in found if move not in lacking]
+
+
+def _interleaved(shape: CellShape, stage: int, ahead: int) -> list[tuple[str, int]]:
+    """The same for ranks that hold several stages, as with --overlap-p2p-communication: nobody waits until
+    what it sends has arrived.
+    """
+    last = shape.pp * shape.vpp - 1
+    held = [turn // shape.pp % shape.vpp for turn in range(shape.micro * shape.vpp)]
+    forth = [(FORWARD, chunk) for chunk in held]
+    back = [(BACKWARD, shape.vpp - 1 - chunk) for chunk in held]
+    ahead = min(ahead, len(held)) if shape.micro > shape.pp else len(held)
+    pairs = zip(forth[ahead:], back)  # noqa: B905 (Python 3.8)
+    turns = [*forth[:ahead], *(turn for pair in pairs for turn in pair), *back[len(held) - ahead :]]
+    found: list[tuple[str, int]] = []
+    for way, chunk in turns:
+        ends = (0, last) if way == FORWARD else (last, 0)
+        made = ["recv_" * (stage + shape.pp * chunk != ends[0]) + way, way, "send_" + way]
+        found += [(move, chunk) for move in dict.fromkeys(made[: 3 - (stage + shape.pp * chunk == ends[1])])]
+    return found
 
 
 def beside(shape: CellShape, place: int, move: str) -> int:
@@ -70,22 +101,24 @@ def _gradient_calls(shape: CellShape, place: int, step: int) -> list[CollectiveC
     """One gradient of a split model; if it is cut in stages, the last one tells the others the loss."""
     rows, stage = 4 * SEQUENCES * LENGTH // (shape.micro or 1), shape.stage_of(place)
     activations = CollectiveCall(step, "tp", "all_reduce", "float32", rows * WIDTH)
-    layers = [activations] * len(blocks(shape.stages, stage))
-    passes = {FORWARD: [activations] * (stage == 0) + layers, BACKWARD: layers}
-    if stage == shape.stages - 1:
-        passes[FORWARD] += [
-            CollectiveCall(step, "tp", "all_reduce_max", "float32", rows),
-            CollectiveCall(step, "tp", "all_reduce", "float32", 2 * rows),
-        ]
-        passes[BACKWARD] = [activations, *layers]
+    passes: dict[tuple[str, int], list[CollectiveCall]] = {}
+    for chunk in range(shape.vpp):
+        number, stages = stage + shape.stages * chunk, shape.stages * shape.vpp
+        layers = [activations] * len(blocks(stages, number))
+        passes[FORWARD, chunk] = [activations] * (number == 0) + layers
+        passes[BACKWARD, chunk] = [activations] * (number == stages - 1) + layers
+    passes[FORWARD, shape.vpp - 1] += [
+        CollectiveCall(step, "tp", "all_reduce_max", "float32", rows),
+        CollectiveCall(step, "tp", "all_reduce", "float32", 2 * rows),
+    ] * (stage == shape.stages - 1)
     calls: list[CollectiveCall] = []
-    for move in moves(shape, place):
-        if move not in passes:
+    for move, chunk in moves(shape, place):
+        if (move, chunk) not in passes:
             first, second = sorted((place, beside(shape, place, move)))
             size = rows * WIDTH
             calls.append(CollectiveCall(step, "pair", move, "float32", size, (first, second)))
         elif shape.tp > 1:
-            calls += passes[move]
+            calls += passes[move, chunk]
     return [*calls, *[CollectiveCall(step, "pp", "broadcast", "float32", 4)] * (shape.stages > 1)]
 
 
@@ -93,7 +126,7 @@ def _sum_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
     """The sum of the gradients of all replicas."""
     if shape.dp == 1:
         return []
-    held = parameters(shape.tp, shape.stages, shape.stage_of(place))
+    held = parameters(shape.tp, shape.stages, shape.stage_of(place), shape.vpp)
     size = 4 * sum(parameter.elements for parameter in held)
     slots = shape.tp if shape.dp_in_world else 1
     return [CollectiveCall(step, shape.sums_in, "all_reduce", "float32", slots * size)]

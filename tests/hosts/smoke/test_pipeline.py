@@ -59,9 +59,15 @@ def test_a_fault_of_one_rank_of_a_stage_is_its_own(
     assert (done.returncode, named) == (1, [(check, rank)]), done.stdout
 
 
-OTHERWISE = ("--ranks-per-host", "4", "--plan", "pp=2,dp=2,tp=2,order=tp-pp-dp,accumulation=8")
+OTHERWISE = "pp=2,dp=2,tp=2,order=tp-pp-dp,accumulation=8"
+HELD = "pp=2,dp=2,tp=2,vpp=2"
+SAID = {
+    OTHERWISE: "1F1B with 8 micro-batches, order tp-pp-dp-cp-ep, in 17 groups",
+    HELD: "1F1B with 4 micro-batches, 2 stages a rank, in 17 groups",
+}
 
 
+@pytest.mark.parametrize("plan", [OTHERWISE, HELD])
 @pytest.mark.parametrize(
     ("fault", "check", "rank"),
     [
@@ -71,12 +77,12 @@ OTHERWISE = ("--ranks-per-host", "4", "--plan", "pp=2,dp=2,tp=2,order=tp-pp-dp,a
         pytest.param("grad-bit@3:3", "smoke-corruption", 3, marks=pytest.mark.long),
     ],
 )
-def test_stages_of_one_host_in_another_order_of_ranks(
-    lab: Lab, tmp_path: Path, fault: str, check: str, rank: int
+def test_in_another_order_of_ranks_or_with_several_stages_a_rank(
+    lab: Lab, tmp_path: Path, plan: str, fault: str, check: str, rank: int
 ) -> None:
-    """The stages are beside each other on one host, and the replicas on two."""
+    """Stages may be beside each other on one host, and each may be two stages of the model."""
     report = tmp_path / "report.json"
-    args = ("smoke", "node[1-2]", "--python", sys.executable, *OTHERWISE, "--json", str(report))
+    args = ("smoke", "node[1-2]", "--python", sys.executable, *CUT[:2], "--plan", plan, "--json", str(report))
     done = lab.doctor(*args, "--inject", fault)
     found = json.loads(report.read_bytes())
     named = [(each["check"], each["rank"]) for each in found["findings"] if each["status"] != "unknown"]
@@ -84,7 +90,7 @@ def test_stages_of_one_host_in_another_order_of_ranks(
     done = lab.doctor(*args)
     found = json.loads(report.read_bytes())
     assert (done.returncode, found["findings"]) == (0, []), done.stdout
-    assert "1F1B with 8 micro-batches, order tp-pp-dp-cp-ep, in 17 groups" in " ".join(done.stdout.split())
+    assert SAID[plan] in " ".join(done.stdout.split())
 
 
 def test_a_plan_that_does_not_divide_the_ranks_is_refused_and_nothing_starts(lab: Lab) -> None:

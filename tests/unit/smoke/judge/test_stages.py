@@ -8,8 +8,9 @@ import pytest
 from doctor.smoke.judge import judge
 from doctor.smoke.judge.deviation import entries_of
 from doctor.smoke.judge.speed import judge_speed
+from doctor.smoke.judge.stopped_cell import position_of
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall
-from doctor.smoke.onhost.trainplan import BACKWARD, FORWARD, micro_batches, moves
+from doctor.smoke.onhost.trainplan import BACKWARD, FORWARD, beside, micro_batches, moves
 from doctor.smoke.result import SmokePlan
 from tests.support.smoke.frozen import Fault, altered, frozen, play, skipped, stuck
 from tests.support.smoke.results import changed, healthy, plan_of, with_steps
@@ -39,7 +40,7 @@ class TestSchedule:
     def test_every_micro_batch_goes_forward_and_back_and_few_wait(self, layout: tuple[int, int, int]) -> None:
         shape = plan(*layout).shape(0)
         for place in range(shape.world):
-            made = moves(shape, place)
+            made = [move for move, _ in moves(shape, place)]
             assert made.count(FORWARD) == made.count(BACKWARD) == shape.micro >= 2 * shape.pp
             under_way = [
                 made[:end].count(FORWARD) - made[:end].count(BACKWARD) for end in range(len(made) + 1)
@@ -145,3 +146,51 @@ def test_ranks_of_one_stage_count_as_replicas_only_if_the_model_is_cut() -> None
     parts = [cut.part_of(place) for place in range(8)]
     assert all(one <= two + 1 for one, two in pairwise(parts))
     assert parts == [0, 1, 0, 1, 2, 3, 2, 3]
+
+
+HELD = [(2, 2, 4), (2, 3, 2), (4, 2, 4), (4, 2, 8), (8, 2, 8), (2, 8, 16)]
+"""Stages, those that each rank holds of them, and micro-batches."""
+
+
+@pytest.mark.parametrize(("pp", "vpp", "micro"), HELD)
+class TestInterleaved:
+    def test_each_micro_batch_goes_once_through_all_stages_and_back(
+        self, pp: int, vpp: int, micro: int
+    ) -> None:
+        """What a rank needs was sent to it in this order, by a rank that does not wait for it."""
+        shape = CellShape(1, 1, (pp,), 30, 1, pp=pp, micro=micro, vpp=vpp)
+        left = {place: list(moves(shape, place)) for place in range(pp)}
+        sent: dict[tuple[int, int, str], list[int]] = {}
+        through = {(way, stage): 0 for way in (FORWARD, BACKWARD) for stage in range(pp * vpp)}
+        while any(left.values()):
+            before = sum(map(len, left.values()))
+            for place, todo in left.items():
+                while todo:
+                    move, chunk = todo[0]
+                    kind, _, way = move.rpartition("_")
+                    stage = place + pp * chunk
+                    step = 1 if way == FORWARD else -1
+                    if kind == "recv" and not sent.get((beside(shape, place, move), place, way)):
+                        break
+                    if kind == "recv":
+                        assert sent[beside(shape, place, move), place, way].pop(0) == stage - step
+                    elif kind == "send":
+                        sent.setdefault((place, beside(shape, place, move), way), []).append(stage)
+                    else:
+                        through[way, stage] += 1
+                        assert through[BACKWARD, stage] <= through[FORWARD, stage]
+                    todo.pop(0)
+            assert sum(map(len, left.values())) < before, "nobody can go on"
+        assert {*through.values()} == {micro}
+        assert not any(sent.values())
+
+    def test_who_waits_for_a_message_waits_for_its_sender(self, pp: int, vpp: int, micro: int) -> None:
+        shape = CellShape(1, 1, (pp,), 30, 1, pp=pp, micro=micro, vpp=vpp)
+        last = entries_of(shape, pp - 1)
+        first = next(each for each in entries_of(shape, 0) if each.call.op == "recv_forward")
+        sender = last[position_of(shape, 0, first, pp - 1) - 1]
+        assert (sender.call.op, sender.call.members) == ("send_forward", (0, pp - 1))
+        assert (
+            sum(each.call.op == "send_forward" for each in last[: sender.position] if 0 in each.call.members)
+            == 1
+        )

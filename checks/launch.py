@@ -33,7 +33,6 @@ from doctor.job.launch.rank_env import (
     nodes_of,
     rank_of,
     role_of,
-    shared_options,
     world_of,
 )
 from doctor.job.launch.ranks import ranks_of
@@ -336,3 +335,18 @@ def _other_table(
         if usual.path
         else (remark(f"give every rank the same {table.said}"),),
     )
+
+
+def shared_options(told: ProcessEnv) -> dict[str, str]:
+    """The options that all agents of a job must share, as they are spelled; only those that are known."""
+    agent = launcher(told)
+    found: dict[str, str] = {}
+    if agent is None:
+        return found
+    for name in agent.launcher.options.shared:
+        value = agent.setting(name)
+        if value is not None:
+            found[agent.spelled(name)] = value.text
+        elif not agent.command.partly and not agent.command.options.get(name):
+            found[agent.spelled(name)] = NOT_GIVEN
+    return found

@@ -30,7 +30,7 @@ from doctor.facts.system import DEVICES, IDENTITY, Devices
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, JobTable
 from doctor.job.launch.common import spans_hosts
 from doctor.job.launch.launcher import LaunchNumber
-from doctor.job.launch.launchers import NUMBERS, RANK_NAMES
+from doctor.job.launch.launchers import MARKS, NUMBERS, RANK_NAMES
 from doctor.job.launch.launchers.msrun import MSRUN
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.processes import JobProcess
@@ -52,8 +52,6 @@ from doctor.job.launch.rank_starts import file_of, ranks_by_script, world_said
 from doctor.job.launch.ranks import (
     MissingRanks,
     counted,
-    device_conflicts,
-    may_be_inherited,
     missing_ranks,
     ranks_of,
     visible_devices,
@@ -647,3 +645,37 @@ def _another_size(names: LaunchNames) -> Iterator[Problem]:
             evidence=(*names.evidence(present[:2], name), Evidence(seat.path, f"{seat.world} ranks")),
             commands=(f"export {name}={seat.world}",),
         )
+
+
+def device_conflicts(
+    launch: Launch, devices_by_rank: Mapping[int, int]
+) -> Iterator[tuple[ProcessEnv, int, int, int]]:
+    """Ranks whose DEVICE_ID contradicts the table: each with its rank, its device and that of the table. With
+    visible devices, the number has another meaning.
+    """
+    for told in ranks_of(launch):
+        rank = rank_of(told)
+        said = LaunchNumber("DEVICE_ID", told.env.get("DEVICE_ID", ""))
+        if rank is None or rank.value is None or said.value is None or visible_devices(told) is not None:
+            continue
+        expected = devices_by_rank.get(rank.value)
+        if expected is not None and expected != said.value:
+            yield told, rank.value, said.value, expected
+
+
+def may_be_inherited(launch: Launch, same: Sequence[ProcessEnv]) -> bool:
+    """Whether these share a rank only because a pod hands it to everything that is started in it by hand.
+
+    This is so if no launcher started them, no process of that program has another number, and nothing else
+    distinguishes them.
+    """
+    numbers = {number.text for told in ranks_of(launch) if (number := rank_of(told)) is not None}
+    own = {(told.host, told.env.get("LOCAL_RANK"), told.env.get("DEVICE_ID")) for told in same}
+    started = any(role_of(told) == "agent" or told.env.keys() & MARKS for told in launch.told)
+    by_hand = all((number := rank_of(told)) is not None and _is_by_hand(number) for told in same)
+    return launch.live and len(numbers) == 1 and len(own) == 1 and by_hand and not started
+
+
+def _is_by_hand(number: LaunchNumber) -> bool:
+    """Whether a number may be set by hand; a launcher never sets DEVICE_ID."""
+    return number.said == DEVICE or NUMBERS[number.said].by_hand

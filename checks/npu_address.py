@@ -1,7 +1,8 @@
 """Addresses of Ascend devices: present, as configured, and each used by one device only."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address
 
 from doctor.api import (
     HERE,
@@ -24,7 +25,7 @@ from doctor.facts.ascend.hccn_tool import PerDevice, split_known
 from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_DETECT, NPU_GATEWAYS, Address
 from doctor.facts.system import DEVICES, Devices
 from doctor.rules.devices import HostDevice, OddDevices, named, note_unknown, of_cluster, of_host, problem_of
-from doctor.rules.npu_segments import AddressPattern, fabric_unused, products_of, severity_of
+from doctor.rules.npu_segments import RAILS, continued, fabric_unused, products_of, severity_of
 
 CONF = "/etc/hccn.conf"
 SHOWN = 8
@@ -32,6 +33,36 @@ Conf = Mapping[int, Mapping[str, str]]
 Addresses = Mapping[str, PerDevice[Address | None]]
 Differences = tuple[tuple[str, str, str], ...]
 """Key, the file's value, the device's."""
+
+
+class AddressPattern:
+    """The pattern of a cluster's addresses: a sequence on each host, a segment for each device number."""
+
+    def __init__(self, held: Mapping[HostDevice, Address]) -> None:
+        self._held = held
+        self._on_host: dict[str, dict[int, int]] = defaultdict(dict)
+        rails: dict[int, Counter[IPv4Network | IPv6Network]] = defaultdict(Counter)
+        for (host, number), address in held.items():
+            self._on_host[host][number] = int(ip_address(address.ip))
+            rails[number][address.network] += 1
+        self._rails = {number: (votes.most_common(2), votes.total()) for number, votes in rails.items()}
+
+    def in_sequence(self, seat: HostDevice) -> bool | None:
+        """Whether it continues its host's others; Atlas training servers have two rows, 0-3 and 4-7."""
+        host, device = seat
+        others = {n: ip for n, ip in self._on_host[host].items() if n != device}
+        near = {n: ip for n, ip in others.items() if n // RAILS == device // RAILS}
+        own = self._on_host[host][device]
+        return next(
+            (own == ip for ip in (continued(others, device), continued(near, device)) if ip is not None), None
+        )
+
+    def in_rail(self, seat: HostDevice) -> bool | None:
+        """Whether it is in the segment of most devices with its number on other hosts."""
+        own = self._held[seat].network
+        most, held = self._rails[seat[1]]
+        usual = (segment for segment, votes in most if 2 * (votes - (segment == own)) > held - 1 > 0)
+        return next((own == segment for segment in usual), None)
 
 
 @check(

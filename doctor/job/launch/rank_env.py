@@ -11,7 +11,6 @@ from typing import Literal
 from doctor.job.launch.command import read_command
 from doctor.job.launch.launcher import LauncherAgent, LaunchNumber, Master, RankVariables, Role, nodes_in
 from doctor.job.launch.launchers import LAUNCHERS, LOCAL_WORLDS, MEETINGS, NUMBERS, PORTS, ROLES
-from doctor.job.launch.options import NOT_GIVEN
 from doctor.job.launch.process_env import ProcessEnv
 
 DEVICE = "DEVICE_ID"
@@ -98,21 +97,6 @@ def port_of(told: ProcessEnv) -> LaunchNumber | None:
     if agent is not None and agent.launcher.master is not None:
         return agent.launcher.port(agent)
     return next((number for name in PORTS if (number := _number(told, name))), None)
-
-
-def shared_options(told: ProcessEnv) -> dict[str, str]:
-    """The options that all agents of a job must share, as they are spelled; only those that are known."""
-    agent = launcher(told)
-    found: dict[str, str] = {}
-    if agent is None:
-        return found
-    for name in agent.launcher.options.shared:
-        value = agent.setting(name)
-        if value is not None:
-            found[agent.spelled(name)] = value.text
-        elif not agent.command.partly and not agent.command.options.get(name):
-            found[agent.spelled(name)] = NOT_GIVEN
-    return found
 
 
 def starts_its_ranks(told: ProcessEnv) -> bool:

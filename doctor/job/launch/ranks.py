@@ -1,35 +1,18 @@
 """Ranks of a launch that are duplicate, missing or impossible, according to its processes."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.devices import EVERY_VISIBLE
 from doctor.job.launch import rank_env
 from doctor.job.launch.launcher import LaunchNumber
-from doctor.job.launch.launchers import MARKS, NUMBERS
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.table_reference import is_by_device
 from doctor.text.ranks import ranks_text
 
 MOST_RANKS = 200_000
 """The most ranks of a job; a larger number is a mistake."""
-
-
-def device_conflicts(
-    launch: Launch, devices_by_rank: Mapping[int, int]
-) -> Iterator[tuple[ProcessEnv, int, int, int]]:
-    """Ranks whose DEVICE_ID contradicts the table: each with its rank, its device and that of the table. With
-    visible devices, the number has another meaning.
-    """
-    for told in ranks_of(launch):
-        rank = rank_env.rank_of(told)
-        said = LaunchNumber("DEVICE_ID", told.env.get("DEVICE_ID", ""))
-        if rank is None or rank.value is None or said.value is None or visible_devices(told) is not None:
-            continue
-        expected = devices_by_rank.get(rank.value)
-        if expected is not None and expected != said.value:
-            yield told, rank.value, said.value, expected
 
 
 def visible_devices(told: ProcessEnv) -> str | None:
@@ -169,24 +152,6 @@ def is_share(present: Iterable[ProcessEnv], world: int) -> bool:
     size = len(values)
     whole = size > 0 and values == list(range(values[0], values[0] + size))
     return whole and size < world and world % size == 0 and values[0] % size == 0 and size > 1
-
-
-def may_be_inherited(launch: Launch, same: Sequence[ProcessEnv]) -> bool:
-    """Whether these share a rank only because a pod hands it to everything that is started in it by hand.
-
-    This is so if no launcher started them, no process of that program has another number, and nothing else
-    distinguishes them.
-    """
-    numbers = {number.text for told in ranks_of(launch) if (number := rank_env.rank_of(told)) is not None}
-    own = {(told.host, told.env.get("LOCAL_RANK"), told.env.get("DEVICE_ID")) for told in same}
-    started = any(rank_env.role_of(told) == "agent" or told.env.keys() & MARKS for told in launch.told)
-    by_hand = all((number := rank_env.rank_of(told)) is not None and _is_by_hand(number) for told in same)
-    return launch.live and len(numbers) == 1 and len(own) == 1 and by_hand and not started
-
-
-def _is_by_hand(number: LaunchNumber) -> bool:
-    """Whether a number may be set by hand; a launcher never sets DEVICE_ID."""
-    return number.said == rank_env.DEVICE or NUMBERS[number.said].by_hand
 
 
 def counted(numbers: Iterable[int], what: str = "rank") -> str:

@@ -22,6 +22,14 @@ from doctor.smoke.onhost.framework import TokenSample
 from doctor.smoke.onhost.parameters import HEADS, VOCABULARY, WIDTH, blocks, parameters
 from doctor.smoke.onhost.trainplan import BACKWARD, FORWARD, WITH_NEXT, moves
 
+ADAM: Any = {
+    **dict.fromkeys(("foreach", "fused", "amsgrad", "maximize"), False),
+    "beta1": 0.9,
+    "beta2": 0.99,
+    "weight_decay": 0.0,
+    "eps": 1e-8,
+}
+
 
 class Model(framework.Model):
     """One rank's part of the model: of a stage, if it is cut."""
@@ -99,23 +107,8 @@ class Model(framework.Model):
             self.comm.all_reduce(self.parts["embedding"].grad, "embedding")
         self.grad.div_(replicas)
         with torch.no_grad():
-            adam(
-                [self.flat],
-                [self.grad],
-                [self.moments[0]],
-                [self.moments[1]],
-                [],
-                [self.count],
-                foreach=False,
-                fused=False,
-                amsgrad=False,
-                beta1=0.9,
-                beta2=0.99,
-                lr=rate,
-                weight_decay=0.0,
-                eps=1e-8,
-                maximize=False,
-            )
+            first, second = self.moments
+            adam([self.flat], [self.grad], [first], [second], [], [self.count], **ADAM, lr=rate)
 
     def _forward(self, stage: int, sample: TokenSample, x: Tensor | None, count: Tensor) -> Tensor:
         """What goes to the next stage; of the last one, the part's share of the loss of `count` tokens."""

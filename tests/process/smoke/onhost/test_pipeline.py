@@ -24,8 +24,8 @@ CUTS = [
     (4, 1, 1),
     (2, 2, 1),
     (2, 1, 1, 2),
-    *(pytest.param(*cut, marks=pytest.mark.long) for cut in ((3, 1, 1), (8, 1, 1), (2, 2, 2))),
-    *(pytest.param(*cut, marks=pytest.mark.long) for cut in ((4, 1, 1, 2), (2, 2, 2, 3))),
+    *(pytest.param(cut, marks=pytest.mark.long) for cut in ((3, 1, 1), (8, 1, 1), (2, 2, 2))),
+    *(pytest.param(cut, marks=pytest.mark.long) for cut in ((4, 1, 1, 2), (2, 2, 2, 3))),
 ]
 """Stages, replicas, ranks that split a layer, and stages that each rank holds."""
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from checks.launch import shared_options
+from checks.launch_ranks import device_conflicts
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.directory import Directory
 from doctor.job.launch.launcher import Master
@@ -17,10 +19,9 @@ from doctor.job.launch.rank_env import (
     nodes_of,
     rank_of,
     role_of,
-    shared_options,
     world_of,
 )
-from doctor.job.launch.ranks import counted, device_conflicts, missing_ranks
+from doctor.job.launch.ranks import counted, missing_ranks
 from tests.support.cases import cases
 from tests.support.launches import table_rank, torch_rank, worker
 

@@ -74,6 +74,7 @@ bench: $(VENV)/.ready
 	@if [ -e .venv-mindspore/.installed ]; then \
 	  $(BIN)/python -m benchmarks.smoke --framework mindspore --python $(CURDIR)/.venv-mindspore/bin/python; \
 	else echo "Without MindSpore (make test-mindspore installs it): msrun is left out."; fi
+	$(BIN)/python -m benchmarks.accept
 	$(BIN)/python -m benchmarks.preflight
 	$(BIN)/python -m benchmarks.hang
 	$(BIN)/python -m benchmarks.run

@@ -22,6 +22,7 @@ from doctor.facts.baseline import FLOOR, CollectiveFloor, Floor
 from doctor.facts.smoke import SMOKE, JudgedRun, SmokeRounds
 from doctor.rules.alone import HostRate, host_rates, of_floor, rate_text
 from doctor.smoke.judge.cells import arithmetic
+from doctor.smoke.judge.pairs import LEFT_OF_MANY
 from doctor.smoke.judge.speed import LEAST_HOSTS, spread
 
 LEAST, LEAST_IF_SHARED, TIMES_NOISE = 0.1, 0.6, 6
@@ -145,7 +146,8 @@ def _limit(own: HostRate, alike: Sequence[HostRate]) -> float:
     if own.folder:
         return 0.0 if any(each.shared for each in alike) else OF_OTHERS.get(own.what, 0.0)
     others = [math.log(each.rate) for each in alike if each.host != own.host]
-    noise = max(spread(others) if others else 0.0, median(each.noise for each in alike))
+    of_a_pass = LEFT_OF_MANY * median(each.noise for each in alike)
+    noise = max(spread(others) if others else 0.0, of_a_pass)
     least = LEAST_IF_SHARED if own.shared else LEAST
     return 1 - max(least, 1 - math.exp(-TIMES_NOISE * noise))
 

@@ -62,7 +62,7 @@ def accept_slow_host(seen: SmokeRounds, floor: Floor | None) -> Iterator[Problem
     What to do: compare clocks, power limits, memory modules and the settings of the BIOS with those of a good
     host; of a folder, its disk, its mount and who else writes to it.
     """
-    run = next((run for run in reversed(seen.runs) if run.plan.paths), None)
+    run = next((run for run in seen.runs if host_rates(run)), None)  # later ones lack whom it named
     rates, floors = host_rates(run) if run else (), floor.hosts if floor else ()
     closed = [*_closed(rates)]
     if not floors and not closed and len({each.host for each in rates}) < 3:

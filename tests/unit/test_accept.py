@@ -401,3 +401,10 @@ def test_what_hosts_do_alone_is_in_the_json_and_on_the_certificate(tmp_path: Pat
         assert said in text
     (least,) = (line for line in out.splitlines() if line.split()[:1] == ["copy"])
     assert (len(least) <= 100, least.split()[1:4]) == (True, ["9.93", "GB/s", "node2"])
+
+
+def test_a_host_that_the_repeated_run_lacks_is_still_judged(tmp_path: Path) -> None:
+    data = alone(accepting(shares({})), {"node2 matmul": 0.25})
+    repeated = alone(accepting(shares({})), {})["smoke"][0]
+    code, (told,) = of_host(tmp_path, {**data, "smoke": [*data["smoke"], repeated]})
+    assert (code, told) == (1, "fail node2: matmul: 24.9 GFLOP/s, 25% of 99.9 GFLOP/s")

@@ -34,7 +34,7 @@ def certificate_page(report: Report, recording: str) -> card.Page:
         card.Table("Machines", machines, tuple(_machines(report))),
         card.Table("Floors", ("floor", "measured", ""), tuple(_floors(report))),
         *(table for last in training.runs[-1:] for table in collectives_table(last, training.floor)),
-        *(table for last in training.runs[-1:] for table in alone_table(last)),
+        *(table for first in training.runs[:1] for table in alone_table(first)),
         card.Section("Versions", parts=tuple(fact_tables(report, whole=True))),
     ]
     cards, told = fault_cards(report, apart=False), (whom(report), last_line(report))
@@ -64,7 +64,7 @@ def _floors(report: Report) -> Iterator[tuple[card.Cell, ...]]:
         own = [one.bus_bytes_per_second for one in named(rates, each)]
         least = rate_text(min(own)) if own else ""
         yield each.text, least or "-", _stands(report, "accept-slow-collective", each.text, least)
-    alone = next(filter(None, map(host_rates, reversed(runs))), ())
+    alone = next(filter(None, map(host_rates, runs)), ())
     for each in floor.hosts if floor else ():
         slowest = min(of_floor(alone, each), key=lambda one: one.rate, default=None)
         least = slowest.text if slowest else ""

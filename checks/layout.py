@@ -232,7 +232,11 @@ def plan_invalid(
     left = [f"not judged: {'; '.join(open_items)}"] if open_items else []
     if smoke and smoke.runs:
         trained = smoke.runs[0].plan
-        left += not_rehearsed(job.layout, {**trained.layout, "tp": trained.tp})
+        formed = {**trained.layout, "tp": trained.tp}
+        left += not_rehearsed(job.layout, formed)
+        wished = [key for key in _REHEARSED_AS if (getattr(job.layout, key) or 1) > 1]
+        if wished and job.source == "--plan" and all(formed.get(key, 1) == 1 for key in wished):
+            raise Undecided("; ".join(left), essential=True)  # whoever named it asked for its rehearsal
     if left:
         raise Undecided("; ".join(left))
 

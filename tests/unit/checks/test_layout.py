@@ -408,6 +408,27 @@ def test_the_smoke_run_rehearses_tensor_parallelism() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "source", "essential"),
+    [
+        ("pp=2,dp=2", "--plan", True),
+        ("pp=2,dp=2", "inventory", False),
+        ("pp=2,tp=2,dp=1", "--plan", False),
+        ("dp=4,batch=8", "--plan", False),
+    ],
+)
+def test_nothing_is_proved_if_nothing_of_a_named_plan_was_rehearsed(
+    said: str, source: str, essential: bool
+) -> None:
+    """Of the second but last, tensor parallelism was."""
+    job = plan_of(said, {"node1": 2, "node2": 2}, Backend.GLOO)
+    job = replace(job, layout=SourcedValue(read_layout([said]), source))
+    trained = SmokeRounds((JudgedRun(healthy(smoke_plan(hosts=2, each=2, tp=2)), ()),))
+    with pytest.raises(Undecided) as left:
+        list(CHECK.run(job, {}, trained))
+    assert left.value.essential == essential
+
+
 OPEN = from_cases(__file__, "OPEN", dict[str, tuple[str, ...]])
 
 

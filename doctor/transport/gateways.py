@@ -9,6 +9,7 @@ import secrets
 import shlex
 import socket
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -48,9 +49,9 @@ def read_gateways(text: str, hosts: Sequence[Host]) -> Mapping[str, tuple[Host, 
         raise UsageError(f"--via: {fold(both)} is a gateway and one of the hosts.", hint)
     found = {}
     for turn, host in enumerate(hosts):
-        its = ways[host.name]
-        first = turn % len(its)
-        found[host.name] = (*its[first:], *its[:first])
+        its = deque(ways[host.name])
+        its.rotate(-turn)
+        found[host.name] = tuple(its)
     return found
 
 

@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,6 +55,7 @@ class OpensshTransport(ThreadedTransport):
 
     name = "openssh"
     descriptors_each = 5
+    before = CONNECTING
 
     def __init__(self, hosts: Sequence[Host], settings: SshSettings) -> None:
         if shutil.which("ssh") is None:
@@ -76,7 +77,7 @@ class OpensshTransport(ThreadedTransport):
             begun = _Through(f"exec {shlex.join([*door.through, command])}")
         except OSError as error:
             raise errors.not_started(error) from None
-        door.stops.append(begun.stop)
+        self._stops[host].append(begun.stop)
         return begun
 
     def _connect(self, door: _Door, turn: Turn) -> Sequence[str]:
@@ -128,12 +129,13 @@ class OpensshTransport(ThreadedTransport):
         return said
 
     def give_up(self, host: str) -> str:
-        return self._doors[host].drop()
+        doing = super().give_up(host)
+        if (master := self._doors[host].master) is not None:
+            master.kill()
+        return doing
 
     def close(self) -> None:
-        for door in self._doors.values():
-            for stop in door.stops:
-                stop()
+        super().close()
         self._keeper.close()
 
 
@@ -143,19 +145,10 @@ class _Door:
     options: tuple[str, ...]
     through: Sequence[str] = ()
     master: _Master | None = None
-    stops: list[Callable[[], None]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def is_open(self) -> bool:
         return bool(self.through) and (self.master is None or self.master.ended() is None)
-
-    def drop(self) -> str:
-        doing = "it ran" if self.through else CONNECTING
-        for stop in list(self.stops):
-            stop()
-        if self.master is not None:
-            self.master.kill()
-        return doing
 
 
 class _Through(LocalProgram):

@@ -98,8 +98,9 @@ class ThreadedTransport(ABC):
             stop()
         return "it ran" if stops else self.before
 
-    @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        for host in list(self._stops):
+            self.give_up(host)
 
     def run(
         self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf

@@ -46,7 +46,3 @@ class PodTransport(ThreadedTransport):
         begun = PodProgram(web, partial(not_entered, kubectl=self._cluster.kubectl))
         self._stops[host].append(begun.stop)
         return begun
-
-    def close(self) -> None:
-        for host in list(self._stops):
-            self.give_up(host)

@@ -55,9 +55,6 @@ class _Crew(ThreadedTransport):
         self.voices[host].end()
         return "it ran"
 
-    def close(self) -> None:
-        """The step is closed instead."""
-
 
 class SlurmTransport:
     """See `Transport`. Hosts are nodes of the allocation that the environment names."""

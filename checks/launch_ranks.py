@@ -23,6 +23,7 @@ from doctor.api import (
     fold,
     grouped,
     maybe,
+    ranks_text,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES
@@ -59,7 +60,6 @@ from doctor.job.launch.ranks import (
 )
 from doctor.model import MOST_PLACES
 from doctor.rules.launch_names import LaunchNames, remark, some
-from doctor.text.ranks import ranks_text
 
 
 @check(

@@ -46,6 +46,7 @@ from doctor.model import (
 from doctor.text.addresses import Holders, Stretch, fewest_networks
 from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold, is_host
+from doctor.text.ranks import ranks_text
 from doctor.text.spelling import probably
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ __all__ = [
     "maybe",
     "missing_interfaces",
     "probably",
+    "ranks_text",
 ]
 
 T = TypeVar("T")

@@ -146,6 +146,8 @@ def not_rehearsed(layout: Layout, formed: Mapping[str, int]) -> Iterator[str]:
             yield f"the plan's {name} was not rehearsed"
         elif formed.get(key, 1) > 1 and key not in (("tp", "pp") if "micro" in formed else ("tp",)):
             yield f"the groups of the plan's {name} were tried, and the training did without"
+    if layout.zero and not formed.get("zero"):
+        yield "the plan's sharded optimizer (zero) was not rehearsed"
     if (layout.vpp or 1) > 1 and formed.get("vpp", 1) == 1:
         yield "the plan's virtual stages (vpp) were not rehearsed"
     micro = formed.get("micro", 0)
@@ -661,6 +663,7 @@ _SAYS_SOMETHING = (
     "pp",
     "cp",
     "ep",
+    "zero",
     "heads",
     "kv_heads",
     "hidden",

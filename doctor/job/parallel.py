@@ -85,6 +85,7 @@ class Layout:
     devices_before: Count | None = None
     order: str | None = None
     vpp: Count | None = None
+    zero: Annotated[int, msgspec.Meta(ge=1, le=3)] | None = None
 
     def __post_init__(self) -> None:
         for mistake, *hint in _mistakes(self):
@@ -261,4 +262,5 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "dtype": _dtype,
     "batch_per": _one_of("device", "global"),
     "order": _order,
+    "zero": lambda text: int(_one_of("1", "2", "3")(text)),
 }

@@ -64,6 +64,8 @@ class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
     """The sums of the rank's own gradient."""
     reduced: float | None = None
     """The projection of the gradient as all-reduced over replicas (before the division)."""
+    shards: Annotated[tuple[float, ...], msgspec.Meta(max_length=4096)] = ()
+    """The projections of its own gradient by shards, if each replica sums one; `reduced` is of that one."""
     weights: Sums | None = None
     """The sums of the parameters after the step; only if equal bits cannot be expected."""
     cpu: Seconds = 0.0

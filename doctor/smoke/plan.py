@@ -214,14 +214,16 @@ def _of_job(
 ) -> OfJob:
     """The other groups of the job's plan; none if a cell cannot be divided in this way."""
     wished = {"pp": layout.pp or 1, "cp": layout.cp or 1, "ep": layout.ep or 1}
+    whole = all(len(cell) > tp for cell in cells) and framework == "torch" and wished["pp"] == 1
+    zero = {"zero": layout.zero} if layout.zero and whole else {}
     if max(wished.values()) == 1 or not divides(wished, tp, cells):
-        return {}
+        return zero
     cut = wished["pp"] > 1 and framework == "torch"
     micro = micro_batches(wished["pp"], layout.accumulation or 0) if cut else 0
     vpp = layout.vpp or 1
     if vpp > 1 and backend is Backend.GLOO and may_interleave(wished["pp"], vpp, micro):
         wished["vpp"] = vpp
-    return {**wished, "micro": micro} if micro else wished
+    return {**wished, "micro": micro} if micro else {**wished, **zero}
 
 
 def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout) -> int:

@@ -41,6 +41,7 @@ class SmokeLayout(msgspec.Struct, frozen=True):
     ep: int | UnsetType = UNSET
     micro: int | UnsetType = UNSET
     vpp: int | UnsetType = UNSET
+    zero: int | UnsetType = UNSET
     order: str | UnsetType = UNSET
 
 

@@ -165,15 +165,16 @@ class RunNumbers:
         """ "2 cells of pp 2 × dp 2 × tp 2, 1F1B with 4 micro-batches, in 34 groups" """
         plan = self.run.plan
         cells = f"{len(plan.cells)} cells of " if len(plan.cells) > 1 else ""
-        of_job = {name: size for name, size in plan.layout.items() if size > 1}
-        stages, parts = "", ""
+        zero = plan.layout.get("zero")
+        of_job = {name: size for name, size in plan.layout.items() if size > 1 and name != "zero"}
+        stages, parts = "", f", ZeRO {zero}" if zero else ""
         if micro := of_job.pop("micro", 0):
             stages, parts = f"pp {of_job.pop('pp', 1)} × ", f", 1F1B with {micro} micro-batches"
             parts += f", {vpp} stages a rank" if (vpp := of_job.pop("vpp", 1)) > 1 else ""
         groups = " × ".join(f"{name} {size}" for name, size in of_job.items())
         groups = f", with the groups of {groups}" if groups else ""
         groups += f", order {plan.order}" if plan.order != ORDER else ""
-        if of_job or stages:
+        if plan.layout:
             groups += f", in {sum(plan.shape(cell).formed for cell in range(len(plan.cells)))} groups"
         return f"{cells}{stages}dp {self.replicas} × tp {plan.tp}{parts}{groups}"
 

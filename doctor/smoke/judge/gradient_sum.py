@@ -51,21 +51,29 @@ def _losses(column: list[int], step: int, said: Mapping[int, TrainStep]) -> Iter
         if own is None or reduced is None:
             return
         owns[place], results[place] = own, reduced
-    wanted = sum(own[0] for own in owns.values())
+    sharded = all(len(said[place].shards) == len(column) for place in column)
+    parts = {
+        place: {each: said[each].shards[index] if sharded else owns[each][0] for each in column}
+        for index, place in enumerate(column)
+    }
+    """What each place holds the sum of."""
+    sums = {place: sum(added.values()) for place, added in parts.items()}
     allowed = LIMIT * sum(abs(own[1]) for own in owns.values())
-    if not math.isfinite(wanted) or not math.isfinite(allowed):
+    if not all(map(math.isfinite, (allowed, *sums.values()))):
         return
-    wrong = [place for place in column if abs(results[place] - wanted) > allowed]
+    wrong = [place for place in column if abs(results[place] - sums[place]) > allowed]
     # A part that is almost zero does not show whether it was added.
     alone = [p for p in wrong if abs(results[p] - owns[p][0]) <= LIMIT * abs(owns[p][1])]
     if alone:
-        yield Loss(step, tuple(column), tuple(alone), wanted, results[alone[0]], unreduced=True)
+        yield Loss(step, tuple(column), tuple(alone), sums[alone[0]], results[alone[0]], unreduced=True)
     rest = [place for place in wrong if place not in alone]
     if rest:
-        missing = [p for p in column if abs(results[rest[0]] + owns[p][0] - wanted) <= allowed]
-        same = len({results[place] for place in rest}) == 1
-        lost = missing[0] if rest == column and same and len(missing) == 1 else None
-        yield Loss(step, tuple(column), tuple(rest), wanted, results[rest[0]], lost=lost)
+        explain = [
+            {each for each in column if abs(results[p] + parts[p][each] - sums[p]) <= allowed} for p in rest
+        ]
+        missing = set.intersection(*explain)
+        lost = min(missing) if rest == column and len(missing) == 1 else None
+        yield Loss(step, tuple(column), tuple(rest), sums[rest[0]], results[rest[0]], lost=lost)
 
 
 def projections(cell: Cell, step: int) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from doctor.smoke.onhost.memory import free_memory
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+    from collections.abc import Callable
+
     from doctor.smoke.onhost.corpus import TokenBatch
     from doctor.smoke.onhost.shape import CellShape
 
@@ -196,6 +198,8 @@ class Model:
 
     flat: Any
     grad: Any
+    gather: Callable[[], None] | None = None
+    """What gets the parameters before the backward pass, if replicas hold shards of them."""
 
     def load(self, data: bytes) -> None:
         raise NotImplementedError

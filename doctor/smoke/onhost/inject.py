@@ -66,9 +66,9 @@ def _raise() -> None:
     raise RuntimeError("an injected fault (--inject exception)")
 
 
-def _extra(rank: FaultyRank, x: Any, go_on: Callable[[], None]) -> None:
+def _extra(rank: FaultyRank, x: Any, go_on: Callable[[], Any]) -> Any:
     rank.comm.all_reduce(_copy(rank, x), rank.group)
-    go_on()
+    return go_on()
 
 
 def _copy(rank: FaultyRank, x: Any) -> Any:
@@ -87,10 +87,10 @@ def _doubled(rank: FaultyRank, x: Any) -> None:
     rank.comm.all_reduce(rank.comm.framework.tensor(numbers.tobytes(), "float64"), rank.group)
 
 
-def _order(rank: FaultyRank, go_on: Callable[[], None]) -> None:
+def _order(rank: FaultyRank, go_on: Callable[[], Any]) -> Any:
     """Call the audit's last collective too early."""
     rank.comm.all_reduce(rank.comm.ones(1), "world")
-    go_on()
+    return go_on()
 
 
 def _mask(rank: FaultyRank) -> None:

@@ -31,7 +31,8 @@ class FaultyRank:
         self.early = step is None
         """Whether no step was given."""
         self.group = comm.shape.sums_in if comm.shape.dp > 1 else "tp" if comm.shape.tp > 1 else "embedding"
-        """The group whose all-reduce is changed by faults in the training's collectives."""
+        """The group whose sum is changed by faults in the training's collectives."""
+        self.op = "reduce_scatter" if comm.shape.zero else "all_reduce"
 
     def at_step(self, do: Callable[[], Any]) -> None:
         """Do this once, when the step begins."""
@@ -75,12 +76,17 @@ class FaultyRank:
         def call(inner: Callable[..., Any], group: str, op: str, x: Any, do: Any) -> Any:
             nonlocal done
             due = PHASES[self.page.phase] == "train" and self.page.step >= self.step
-            if done or not due or (group, op) != (self.group, "all_reduce"):
+            if done or not due or (group, op) != (self.group, self.op):
                 return inner(group, op, x, do)
             done = True
             self.page.disturb()
-            instead(x, lambda: inner(group, op, x, do))
-            return None
+            result = instead(x, lambda: inner(group, op, x, do))
+            framework = self.comm.framework
+            return (
+                framework.first(x, framework.size_of(x) // self.comm.size(group))
+                if result is None
+                else result
+            )
 
         wrap(self.comm, "_call", call)
 
@@ -92,9 +98,9 @@ class FaultyRank:
             due = PHASES[self.page.phase] == "train" and self.page.step >= self.step and group == self.group
             if self.early:
                 due = PHASES[self.page.phase] == "collectives"
-            if due and op == "all_reduce":
+            if due and op == (self.op if group == self.group and not self.early else "all_reduce"):
                 self.page.disturb()
-                spoil(x)
+                spoil(x if result is None else result)
             return result
 
         wrap(self.comm, "_call", call)

@@ -43,6 +43,10 @@ class CellShape(NamedTuple):
     """In an acceptance test: the folders in which each host stores something."""
     vpp: int = 1
     """Each rank of a pipeline holds so many stages of the model: every `pp`-th of `pp * vpp`."""
+    zero: int = 0
+    """ZeRO's stage: each replica updates a shard of the parameters with its shard of the summed gradients. In
+    stage 3 all parameters are gathered once more before the backward pass.
+    """
 
     @property
     def stages(self) -> int:

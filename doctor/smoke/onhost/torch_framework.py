@@ -139,7 +139,7 @@ class Torch(Framework):
     def write(self, x: Tensor, data: bytes) -> None:
         new = _tensor(data, torch.uint8).to(self.device)
         with torch.no_grad():
-            x.detach().flatten().view(torch.uint8)[: len(data)].copy_(new)
+            x.data.flatten().view(torch.uint8)[: len(data)].copy_(new)
 
     def dtype_of(self, x: Tensor) -> str:
         return str(x.dtype).replace("torch.", "")

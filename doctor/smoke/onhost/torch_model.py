@@ -83,6 +83,8 @@ class Model(framework.Model):
                 waiting[stage].append((given, y))
             elif move == BACKWARD:
                 given, made = waiting[stage].pop(0)
+                if self.gather:
+                    self.gather()
                 made.backward(None if stage == self.last else above)  # type: ignore[no-untyped-call]
                 below = below if given is None or given.grad is None else given.grad
                 loss = loss + made.detach() if stage == self.last else loss

@@ -17,7 +17,7 @@ from doctor.smoke.onhost.parameters import initial_parameters
 from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.streamplan import stream_seed
 from doctor.smoke.onhost.streams import Streams
-from doctor.smoke.onhost.trainplan import audited, replicas_again, shown
+from doctor.smoke.onhost.trainplan import audited, replicas_again, shard, shown
 
 if TYPE_CHECKING:
     Sums = tuple[float, float]
@@ -38,6 +38,10 @@ class Trainer:
         self.streams = Streams(comm.framework)
         self.wavers = False
         """Whether any rank of the cell gets different bits from time to time."""
+        self.bytes = 4 * shard(self.shape) if self.shape.zero else 0
+        """Of a shard."""
+        if self.shape.zero > 2:
+            self.model.gather = self._gather
         self.process: HeldProcess | None = None
         with suppress(OSError):  # without /proc
             self.process = HeldProcess(os.getpid())
@@ -68,7 +72,7 @@ class Trainer:
         self.framework.synchronise()
         cpu = self.framework.burnt() - burnt
         compute = max(0.0, time.perf_counter() - began - (self.comm.wait - waited))
-        own = self._projection()
+        own, shards = self._projection(), self._shards()
         used = self.fingerprint(self.model.grad) if audited(self.shape, step) else ""
         self.reduce()
         wait, idle = self.comm.wait - waited, self.comm.idle - idle
@@ -85,6 +89,7 @@ class Trainer:
                 "params": self.fingerprint(),
                 "own": _finite(own),
                 "reduced": reduced if math.isfinite(reduced) else None,
+                "shards": shards if all(map(math.isfinite, shards)) else [],
                 "weights": _finite(self.framework.projection(self.model.flat)) if self.wavers else None,
                 "cpu": cpu if self.framework.on_cpu else compute,
                 "compute": compute,
@@ -125,6 +130,8 @@ class Trainer:
     def update(self, step: int) -> None:
         """One step of Adam with the mean of the replicas' gradients."""
         self.model.update(self.rate(step), self.shape.dp)
+        if self.shape.zero:
+            self._gather()
 
     # Methods that faults never replace.
 
@@ -135,7 +142,12 @@ class Trainer:
     def _sum(self) -> None:
         """Sum the gradient over the replicas; in the world, each tensor-parallel place has its own slot."""
         grad = self.model.grad
-        if not self.shape.dp_in_world:
+        if self.shape.zero:
+            data = self.framework.bytes_of(grad)
+            whole = self.framework.tensor(data.ljust(self.bytes * self.shape.dp, b"\0"), "float32")
+            part = self.framework.bytes_of(self.comm.reduce_scatter(whole, "dp"))
+            self.framework.write(grad, self._only(self.dp, part, len(data)))
+        elif not self.shape.dp_in_world:
             self.comm.all_reduce(grad, "dp")
         elif self.shape.dp > 1:
             data, place = self.framework.bytes_of(grad), self.shape.tp_of(self.comm.place)
@@ -144,6 +156,24 @@ class Trainer:
             self.comm.all_reduce(slots, "world")
             summed = self.framework.bytes_of(slots)
             self.framework.write(grad, summed[before : before + len(data)])
+
+    def _only(self, dp: int, part: bytes, size: int) -> bytes:
+        """A gradient of so many bytes that is zero outside of the shard of one replica."""
+        return (bytes(self.bytes * dp) + part).ljust(size, b"\0")[:size]
+
+    def _shards(self) -> list[float]:
+        """The projections of each shard of the gradient."""
+        data, framework = self.framework.bytes_of(self.model.grad) if self.bytes else b"", self.framework
+        starts = range(0, len(data), self.bytes) if self.bytes else ()
+        parts = (self._only(at // self.bytes, data[at : at + self.bytes], len(data)) for at in starts)
+        return [framework.projection(framework.tensor(part, "float32"))[0] for part in parts]
+
+    def _gather(self) -> None:
+        """Get from each replica the parameters that it has updated."""
+        data = self.framework.bytes_of(self.model.flat)
+        own = data[self.bytes * self.dp : self.bytes * (self.dp + 1)].ljust(self.bytes, b"\0")
+        whole = self.comm.all_gather(self.framework.tensor(own, "float32"), "dp")
+        self.framework.write(self.model.flat, self.framework.bytes_of(whole)[: len(data)])
 
     def _try_bits(self) -> bool:
         """Whether any rank of the cell gets different bits when it computes its first gradient again."""

@@ -89,7 +89,17 @@ def train_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
         if len(shape.members("embedding", place)) > 1:
             size = parameters(shape.tp)[0].elements
             calls.append(CollectiveCall(step, "embedding", "all_reduce", "float32", 4 * size))
+        calls += _gather_calls(shape, step) if shape.zero else []
     return calls
+
+
+def shard(shape: CellShape) -> int:
+    """How many parameters a replica updates; the last one perhaps fewer."""
+    return -(-sum(parameter.elements for parameter in parameters(shape.tp)) // shape.dp)
+
+
+def _gather_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
+    return [CollectiveCall(step, "dp", "all_gather", "float32", 4 * shard(shape))]
 
 
 def audit_calls(shape: CellShape) -> list[CollectiveCall]:
@@ -113,6 +123,7 @@ def _gradient_calls(shape: CellShape, place: int, step: int) -> list[CollectiveC
     ] * (stage == shape.stages - 1)
     calls: list[CollectiveCall] = []
     for move, chunk in moves(shape, place):
+        calls += _gather_calls(shape, step) if move == BACKWARD and shape.zero > 2 else []
         if (move, chunk) not in passes:
             first, second = sorted((place, beside(shape, place, move)))
             size = rows * WIDTH
@@ -126,6 +137,8 @@ def _sum_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
     """The sum of the gradients of all replicas."""
     if shape.dp == 1:
         return []
+    if shape.zero:
+        return [CollectiveCall(step, "dp", "reduce_scatter", "float32", 4 * shard(shape) * shape.dp)]
     held = parameters(shape.tp, shape.stages, shape.stage_of(place), shape.vpp)
     size = 4 * sum(parameter.elements for parameter in held)
     slots = shape.tp if shape.dp_in_world else 1

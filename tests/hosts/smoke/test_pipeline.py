@@ -61,13 +61,15 @@ def test_a_fault_of_one_rank_of_a_stage_is_its_own(
 
 OTHERWISE = "pp=2,dp=2,tp=2,order=tp-pp-dp,accumulation=8"
 HELD = "pp=2,dp=2,tp=2,vpp=2"
+SHARED = "dp=4,tp=2,zero=3"
 SAID = {
     OTHERWISE: "1F1B with 8 micro-batches, order tp-pp-dp-cp-ep, in 17 groups",
     HELD: "1F1B with 4 micro-batches, 2 stages a rank, in 17 groups",
+    SHARED: "dp 4 × tp 2, ZeRO 3, in 7 groups",
 }
 
 
-@pytest.mark.parametrize("plan", [OTHERWISE, HELD])
+@pytest.mark.parametrize("plan", [OTHERWISE, HELD, SHARED])
 @pytest.mark.parametrize(
     ("fault", "check", "rank"),
     [
@@ -77,7 +79,7 @@ SAID = {
         pytest.param("grad-bit@3:3", "smoke-corruption", 3, marks=pytest.mark.long),
     ],
 )
-def test_in_another_order_of_ranks_or_with_several_stages_a_rank(
+def test_in_another_order_of_ranks_with_several_stages_a_rank_or_shards(
     lab: Lab, tmp_path: Path, plan: str, fault: str, check: str, rank: int
 ) -> None:
     """Stages may be beside each other on one host, and each may be two stages of the model."""

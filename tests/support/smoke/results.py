@@ -153,13 +153,17 @@ def batch_at(shape: CellShape, step: int, place: int) -> BatchHashes:
 
 def step_at(shape: CellShape, step: int, place: int) -> TrainStep:
     dp, part = shape.dp_of(place), shape.part_of(place)
+    owns = [shards(shape, step, each, part) for each in range(shape.dp)]
     return TrainStep(
         step,
         loss=loss_at(shape, step, dp),
         finite=True,
         params=mark("params", shape.seed, step, part),
-        own=projection(shape, step, dp, part),
-        reduced=math.fsum(projection(shape, step, each, part)[0] for each in range(shape.dp)),
+        own=(math.fsum(owns[dp]), 12.0) if shape.zero else projection(shape, step, dp, part),
+        reduced=math.fsum(
+            own[dp] if shape.zero else projection(shape, step, each, part)[0] for each, own in enumerate(owns)
+        ),
+        shards=owns[dp],
         cpu=0.010 * noise(shape, "cpu", step, place),
         compute=0.0105 * noise(shape, "cpu", step, place),
         wait=0.002,
@@ -173,6 +177,12 @@ def loss_at(shape: CellShape, step: int, dp: int) -> float:
 
 def projection(shape: CellShape, step: int, dp: int, part: int) -> tuple[float, float]:
     return 0.5 * noise(shape, "projection", step, dp, part) - 0.3, 12.0
+
+
+def shards(shape: CellShape, step: int, dp: int, part: int) -> tuple[float, ...]:
+    """The projections of the shards of a replica's gradient, if each replica sums one."""
+    each = range(shape.dp if shape.zero else 0)
+    return tuple(0.5 * noise(shape, "shard", step, dp, part, number) - 0.3 for number in each)
 
 
 def noise(shape: CellShape, *what: object) -> float:

@@ -236,9 +236,12 @@ def plan_invalid(
         trained = smoke.runs[0].plan
         formed = {**trained.layout, "tp": trained.tp}
         left += not_rehearsed(job.layout, formed)
-        wished = [key for key in _REHEARSED_AS if (getattr(job.layout, key) or 1) > 1]
-        if wished and job.source == "--plan" and all(formed.get(key, 1) == 1 for key in wished):
-            raise Undecided("; ".join(left), essential=True)  # whoever named it asked for its rehearsal
+        wished = [
+            key for key in (*_REHEARSED_AS, "zero") if (getattr(job.layout, key) or 0) > (key != "zero")
+        ]
+        nothing = wished and not any(formed.get(key, 0) > (key != "zero") for key in wished)
+        if nothing and job.source == "--plan":  # whoever named it asked for its rehearsal
+            raise Undecided("; ".join(left), essential=True)
     if left:
         raise Undecided("; ".join(left))
 

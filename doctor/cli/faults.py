@@ -8,7 +8,7 @@ from doctor.smoke.inject import KINDS, parse_injection
 from doctor.smoke.plan import MOST_STEPS, STEPS
 
 HELP = "help"
-_PLACE = re.compile(r"\d{1,7}(:\d{1,7})?", re.ASCII)
+_PLACE = re.compile(r"\d{1,7}(:\d{1,7})?(/[a-z]{1,9})?", re.ASCII)
 ANY_RANK = 10**7
 """A bound above every rank that can be typed: the number of ranks is not known yet."""
 

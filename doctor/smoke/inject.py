@@ -1,6 +1,7 @@
-"""Injected faults, as the user asks for them: `KIND@rank[:step]`. `onhost/inject.py` carries them out."""
+"""Injected faults, as the user asks for them: `KIND@rank[:step][/group]`. `onhost/inject.py` makes them."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +12,7 @@ from doctor.smoke.events import Phase
 from doctor.smoke.result import Injection
 from doctor.text.hostprogram import table
 
-_FORM = re.compile(r"([A-Za-z-]{1,40})@(\d{1,7})(?::(\d{1,7}))?", re.ASCII)
+_FORM = re.compile(r"([A-Za-z-]{1,40})@(\d{1,7})(?::(\d{1,7}))?(?:/([a-z]{1,9}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class InjectionKind:
     replicas: int = 1
     steps: int = 1
     reach: Literal["rank", "replica", "everybody"] = "rank"
+    groups: str = ""
+    """The groups of the training whose call it can change, beside that of the replicas."""
 
     def first_step(self, steps: int) -> int | None:
         return {"never": None, "start": 0, "third": steps // 3}[self.first]
@@ -48,9 +51,16 @@ KINDS = {
 
 
 def parse_injection(
-    text: str, ranks: int, steps: int, replicas: int | None = None, stage: int | None = None
+    text: str,
+    ranks: int,
+    steps: int,
+    replicas: int | None = None,
+    stage: int | None = None,
+    formed: Collection[str] | None = None,
 ) -> Injection:
-    """The injection that `--inject` asks for; if known, the replicas of each cell, the ranks of a stage."""
+    """The injection that `--inject` asks for; if known, the replicas of each cell, the ranks of a stage, and
+    the groups of the training.
+    """
     shown = f"--inject {text[:60]!r}"
     match = _FORM.fullmatch(text.strip())
     if match is None:
@@ -64,13 +74,20 @@ def parse_injection(
         raise UsageError(f"{shown}: there is no rank {rank}", f"ranks of this run: 0 to {ranks - 1}")
     if missing := _missing(kind, ranks, stage, replicas, steps):
         raise UsageError(f"{shown} would change nothing visible", f"it needs {missing}; this run has fewer")
+    group, there = (
+        match[4] or "",
+        [each for each in kind.groups.split(",") if formed is None or each in formed],
+    )
+    if group and group not in there:
+        words = f"{shown}: {name} changes no call of a group {group!r} here"
+        raise UsageError(words, f"groups: {', '.join(there)}" if there else "")
     if match[3] is None:
-        return Injection(name, rank, kind.first_step(steps))
+        return Injection(name, rank, kind.first_step(steps), group)
     if not kind.takes_step:
         raise UsageError(f"{shown}: {name} happens at no particular step", f"give it as {name}@{rank}")
     if int(match[3]) >= steps:
         raise UsageError(f"{shown}: there is no step {match[3]}", f"steps of this run: 0 to {steps - 1}")
-    return Injection(name, rank, int(match[3]))
+    return Injection(name, rank, int(match[3]), group)
 
 
 def _missing(kind: InjectionKind, ranks: int, stage: int | None, replicas: int | None, steps: int) -> str:

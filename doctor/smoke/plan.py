@@ -154,7 +154,8 @@ def plan_smoke(
     )
     replicas = min(len(cell) // plan.parts for cell in cells)
     sizes = len(seats), wishes.steps, replicas, len(seats) * tp // plan.parts
-    plan = replace(plan, injected=tuple(parse_injection(text, *sizes) for text in wishes.inject))
+    formed = (*plan.shape(0).groups, *(("pair",) if plan.shape(0).stages > 1 else ()))
+    plan = replace(plan, injected=tuple(parse_injection(text, *sizes, formed) for text in wishes.inject))
     return plan if job.backend.value is not Backend.HCCL else _for_hccl(plan, known)
 
 

@@ -36,14 +36,16 @@ class SmokeSeat:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """A fault that is injected on purpose: `KIND@rank[:step]`."""
+    """A fault that is injected on purpose: `KIND@rank[:step][/group]`."""
 
     kind: str
     rank: int
     step: int | None = None
+    group: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind}@{self.rank}" + ("" if self.step is None else f":{self.step}")
+        step, group = "" if self.step is None else f":{self.step}", f"/{self.group}" if self.group else ""
+        return f"{self.kind}@{self.rank}{step}{group}"
 
 
 def divides(layout: OfJob, tp: int, cells: Iterable[Sequence[int]]) -> bool:

@@ -44,7 +44,7 @@ def before_join(injects: list[dict[str, Any]], place: int, page: RankPage) -> No
 def apply(injects: list[dict[str, Any]], comm: Comm, trainer: Trainer, page: RankPage) -> None:
     """Prepare the faults of this rank; `rank` in `injects` is a place in the cell."""
     for told in injects:
-        rank = FaultyRank(comm, trainer, page, told.get("step"))
+        rank = FaultyRank(comm, trainer, page, told.get("step"), told.get("group", ""))
         same = told["rank"] == comm.place
         if told["kind"] in _OF_REPLICA:
             same = comm.shape.dp_of(told["rank"]) == comm.shape.dp_of(comm.place)

@@ -23,16 +23,20 @@ def wrap(thing: Any, name: str, around: Callable[..., Any]) -> None:
 class FaultyRank:
     """The rank that gets a fault, and the places where faults get in."""
 
-    def __init__(self, comm: Comm, trainer: Trainer, page: RankPage, step: int | None) -> None:
+    def __init__(
+        self, comm: Comm, trainer: Trainer, page: RankPage, step: int | None, group: str = ""
+    ) -> None:
         self.comm = comm
         self.trainer = trainer
         self.page = page
         self.step = step or 0
         self.early = step is None
         """Whether no step was given."""
-        self.group = comm.shape.sums_in if comm.shape.dp > 1 else "tp" if comm.shape.tp > 1 else "embedding"
+        usual = "dp" if comm.shape.dp > 1 else "tp" if comm.shape.tp > 1 else "embedding"
+        self.group = group or (comm.shape.sums_in if usual == "dp" else usual)
         """The group whose sum is changed by faults in the training's collectives."""
-        self.op = "reduce_scatter" if comm.shape.zero else "all_reduce"
+        sums = "reduce_scatter" if comm.shape.zero and self.group == "dp" else "all_reduce"
+        self.op = {"pp": "broadcast", "pair": ""}.get(self.group, sums)
 
     def at_step(self, do: Callable[[], Any]) -> None:
         """Do this once, when the step begins."""
@@ -76,17 +80,14 @@ class FaultyRank:
         def call(inner: Callable[..., Any], group: str, op: str, x: Any, do: Any) -> Any:
             nonlocal done
             due = PHASES[self.page.phase] == "train" and self.page.step >= self.step
-            if done or not due or (group, op) != (self.group, self.op):
+            if done or not due or (group, self.op or op) != (self.group, op):
                 return inner(group, op, x, do)
             done = True
             self.page.disturb()
             result = instead(x, lambda: inner(group, op, x, do))
-            framework = self.comm.framework
-            return (
-                framework.first(x, framework.size_of(x) // self.comm.size(group))
-                if result is None
-                else result
-            )
+            if result is None and op == "reduce_scatter":  # the caller goes on with what it has
+                return self.comm.framework.first(x, self.comm.framework.size_of(x) // self.comm.size(group))
+            return result
 
         wrap(self.comm, "_call", call)
 

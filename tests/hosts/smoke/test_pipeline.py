@@ -44,6 +44,11 @@ def test_a_stage_that_gets_stuck_is_named_and_healthy_stages_are_silent(lab: Lab
                 ("nan@6:3", "smoke-loss-nan", 6),
                 ("grad-bit@3:3", "smoke-corruption", 3),
                 ("mask@5:3", "smoke-mask-divergence", 5),
+                ("skip@5:3/tp", "smoke-mismatch", 5),
+                ("skip@6:4/embedding", "smoke-mismatch", 6),
+                ("skip@2:3/pp", "smoke-mismatch", 2),
+                ("skip@3:4/pair", "smoke-mismatch", 3),
+                ("shape@5:3/tp", "smoke-mismatch", 5),
             )
         ),
     ],

@@ -92,6 +92,14 @@ def test_the_order_of_ranks_decides_the_groups(order: str, groups: dict[str, lis
     assert sorted(map(shape.part_of, replicas[0])) == [*range(shape.parts)]
 
 
+def test_a_fault_of_a_group_needs_that_group() -> None:
+    cut, fault = given("pp=2,dp=2,tp=2"), SmokeWishes(inject=("skip@5:3/pair",))
+    assert plan_smoke(cut, ["node1", "node2"], fault).injected[0].group == "pair"
+    with pytest.raises(UsageError, match="changes no call of a group 'pair' here") as refused:
+        plan_smoke(given("dp=4,tp=2"), ["node1", "node2"], fault)
+    assert refused.value.hint == "groups: tp, dp"
+
+
 def test_a_slow_rank_shows_only_among_several_of_its_stage() -> None:
     layout, slow = SourcedValue(read_layout(["pp=2,tp=2"]), "--plan"), SmokeWishes(inject=("slow@1",))
     few, enough = hosts(2, 2), hosts(2, 4)

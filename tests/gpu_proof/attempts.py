@@ -87,7 +87,8 @@ def fits(kind: str, shape: Shape) -> bool:
 def injected(kind: str, shape: Shape, ran: Ran) -> Attempt:
     host = ran.report["hosts"][0]["name"] if ran.report else ""
     place = f"{kind}@{shape.victim}"
-    truths = [truth_of(INSIDE[kind], shape.victim, host, shape.tp)]
+    first = shape.victim - shape.victim % shape.tp
+    truths = [truth_of(INSIDE[kind], shape.victim, range(first, first + shape.tp), lambda _: host)]
     if shape.ranks == 1:  # it also means all ranks, and the report may say that
         truths.append(Truth(INSIDE[kind].checks, frozenset(), frozenset()))
     outcome = max((judged(kind, 0, place, truth, ran) for truth in truths), key=lambda each: each.right)

@@ -22,6 +22,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--healthy", type=int, default=0, help="healthy runs, half of them beside CPU hogs")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--ranks", type=int, default=2, help="on each host")
+    parser.add_argument("--plan", default="", help="the job's plan: faults of calls draw a group")
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--framework", choices=("torch", "mindspore"), default="torch")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has it")
@@ -47,6 +48,7 @@ def cases(args: Args) -> Cases:
             python=args.python,
             limit=180 if args.framework == "torch" else 360,
             framework=args.framework,
+            plan=args.plan,
         )
         for number in range(args.trials):
             for word in args.kinds:
@@ -72,9 +74,10 @@ def conditions(args: Args) -> str:
     backend = "gloo" if args.framework == "torch" else "mccl"
     ask = f"import importlib.metadata as m; print(m.version({args.framework!r}))"
     version = subprocess.run([args.python, "-c", ask], check=True, capture_output=True, text=True).stdout
+    ranks = f"{args.ranks} ranks" + (f" as {args.plan}" if args.plan else "")
     return (
         f"{args.hosts} hosts (namespaces, each with its own sshd, a second network for the ranks) × "
-        f"{args.ranks} ranks, {args.steps} steps, {backend}, and the controller, "
+        f"{ranks}, {args.steps} steps, {backend}, and the controller, "
         f"on one machine with {os.cpu_count()} cores, {kernel()}.\n"
         f"cluster-doctor {__version__}, Python {platform.python_version()}, "
         f"{args.framework} {version.strip()}.\n"

@@ -1,7 +1,7 @@
 """The faults of the trials: those of `doctor smoke --inject`, and those that are injected from outside."""
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, convert
@@ -109,12 +109,13 @@ def fault_of(word: str) -> Inside | Outside:
     return INSIDE[word] if word in INSIDE else OUTSIDE[word]
 
 
-def truth_of(fault: Inside | Outside, rank: int, host: str, tp: int) -> Truth:
-    """The guilty party if it is done to this rank of this host, with replicas of `tp` ranks."""
+def truth_of(
+    fault: Inside | Outside, rank: int, replica: Iterable[int], host_of: Callable[[int], str]
+) -> Truth:
+    """The guilty party if it is done to this rank, whose replica has these ranks."""
     if fault.scope == "everybody":
         return Truth(fault.checks, frozenset(), frozenset())
     if fault.scope == "host":
-        return Truth(fault.checks, frozenset({host}), None)
-    first = rank - rank % tp
-    replica = range(first, first + tp) if fault.scope == "replica" else (rank,)
-    return Truth(fault.checks, frozenset({host}), frozenset(replica))
+        return Truth(fault.checks, frozenset({host_of(rank)}), None)
+    guilty = frozenset(replica if fault.scope == "replica" else (rank,))
+    return Truth(fault.checks, frozenset(map(host_of, guilty)), guilty)

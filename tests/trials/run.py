@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from doctor.job.parallel import read_layout
+from doctor.job.plan import draft
+from doctor.job.wishes import JobWishes
+from doctor.model import Host as job_host
+from doctor.model import SourcedValue
+from doctor.smoke.inject import KINDS
 from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.plan import SmokeWishes, plan_smoke
 from tests.lab import Host, Lab, found
 from tests.support.smoke.faults import JobPython, hogs
 from tests.support.smoke.pages import Rank, Watch, watching
@@ -36,6 +44,8 @@ class Field:
     framework: str = "torch"
     size: int | None = None
     """How many hosts of the lab take part; None means all."""
+    plan: str = ""
+    """The parallel plan of the job, instead of `tp`."""
 
     @property
     def folder(self) -> Path:
@@ -63,13 +73,33 @@ class Field:
         return self.lab.hosts[rank // self.ranks]
 
     def truth(self, fault: Inside | Outside, rank: int) -> Truth:
-        return truth_of(fault, rank, self.host_of(rank).name, self.tp)
+        replica = self.shape.replica(self.shape.dp_of(rank))
+        return truth_of(fault, rank, replica, lambda each: self.host_of(each).name)
+
+    @cached_property
+    def shape(self) -> CellShape:
+        """How the ranks are grouped, if all of them train together."""
+        wishes = JobWishes(
+            ranks_per_host=SourcedValue(self.ranks, "--ranks-per-host"),
+            layout=SourcedValue(read_layout([self.plan]), "--plan") if self.plan else None,
+        )
+        names = [host.name for host in self.hosts]
+        job = draft([job_host(name, name) for name in names], wishes)
+        return plan_smoke(job, names, SmokeWishes(tp=None if self.plan else self.tp)).shape(0)
+
+    def groups(self, kind: str, rank: int) -> list[str]:
+        """The groups of a plan in which a fault may change a call of this rank; "" is the usual one."""
+        named = KINDS[kind].groups.split(",") if self.plan else ()
+        shape = self.shape
+        there = [name for name in named if len(shape.members(name, rank)) > 1]
+        return ["", *there, *(["pair"] if "pair" in named and shape.stages > 1 else ())]
 
     def argv(self, *args: str) -> list[str]:
         inventory = self.folder / "inventory.yaml"
         hosts = "".join(f"  {host.name}: {{data: {host.data_address}}}\n" for host in self.hosts)
         inventory.write_text(f"hosts:\n{hosts}")
-        shape = ("--ranks-per-host", str(self.ranks), "--steps", str(self.steps), "--tp", str(self.tp))
+        shape = ["--ranks-per-host", str(self.ranks), "--steps", str(self.steps)]
+        shape += ["--plan", self.plan] if self.plan else ["--tp", str(self.tp)]
         where = ["--inventory", str(inventory), "--python", self.python]
         if self.framework != "torch":
             where += ["--framework", self.framework]
@@ -95,6 +125,8 @@ def healthy(field: Field, number: int, beside: int = 0) -> Outcome:
 
 def _inside(field: Field, fault: Inside, number: int, rank: int, draw: random.Random) -> Outcome:
     step = f":{draw.randrange(2, field.steps - 2)}" if fault.late else ""
+    group = draw.choice(field.groups(fault.kind, rank))
+    step += f"/{group}" if group else ""
     ran = Run(field, "--inject", f"{fault.kind}@{rank}{step}").finish()
     latency = None if ran.report is None else (ran.report["smoke"] or {}).get("latency")
     return judged(fault.name, number, f"{rank}{step}", field.truth(fault, rank), ran, latency)

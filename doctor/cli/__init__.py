@@ -200,10 +200,7 @@ class ListWishes:
         "schema: the JSON Schema of --json.",
     )
     symptoms: tuple[Path, ...] = any_option(
-        "--symptoms DIR",
-        "More symptoms, from a folder of YAML files.",
-        default=(),
-        panel=ExamFlags.PANEL,
+        "--symptoms DIR", "More symptoms, from a folder of YAML files.", default=(), panel=ExamFlags.PANEL
     )
 
 

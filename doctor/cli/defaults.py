@@ -27,9 +27,7 @@ from doctor.text.textfile import refuse, said, shown, text_of
 from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable, parse_yaml
 
 LONGEST = 100_000
-NEVER = {
-    "accept-new": "whether to trust a key is decided each time: type --accept-new",
-}
+NEVER = {"accept-new": "whether to trust a key is decided each time: type --accept-new"}
 """Options that are not allowed in the file, and why."""
 
 

@@ -17,14 +17,7 @@ from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD
 from doctor.facts.system import DEVICES
 from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, JobTable
 from doctor.job.plan import JobPlan, draft
-from doctor.job.ranktable import (
-    PRODUCTS,
-    LiveDevice,
-    LiveServer,
-    implied_product,
-    make_table,
-    read_table,
-)
+from doctor.job.ranktable import PRODUCTS, LiveDevice, LiveServer, implied_product, make_table, read_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.findings import Views, fold_findings

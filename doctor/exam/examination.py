@@ -79,9 +79,7 @@ def run_and_report(request: Request) -> int:
 
 
 def run_and_judge(
-    request: Request,
-    more: Sequence[Fact[Any]] = (),
-    told: Launch | None = None,
+    request: Request, more: Sequence[Fact[Any]] = (), told: Launch | None = None
 ) -> tuple[Reading, Report]:
     """`more` are facts that no check asks for; `told` is the launch to use if the user names none."""
     if request.replay:

@@ -34,10 +34,7 @@ def way_of(
 
 
 def way_to(
-    request: Request,
-    hosts: Sequence[Host] = (),
-    transport: str = "",
-    environ: Mapping[str, str] = os.environ,
+    request: Request, hosts: Sequence[Host] = (), transport: str = "", environ: Mapping[str, str] = os.environ
 ) -> Way:
     """It names files by absolute paths, so that its commands work in every folder."""
     if transport in ("openssh", "srun"):  # the others follow from the hosts

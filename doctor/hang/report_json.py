@@ -15,13 +15,7 @@ from doctor.judge.verdict import Report
 from doctor.live.evidence import Frame, LiveEvidence
 from doctor.live.jobs.job import RunningJob
 from doctor.model import Confidence, Remedy, Status
-from doctor.report.files.envelope import (
-    EnvelopeRun,
-    EvidenceEntry,
-    PlaceEntry,
-    entry_of,
-    outcome_of,
-)
+from doctor.report.files.envelope import EnvelopeRun, EvidenceEntry, PlaceEntry, entry_of, outcome_of
 from doctor.report.files.json import check_report
 
 BY_HAND = "by-hand"

@@ -220,11 +220,7 @@ def _judge_cluster(check: Check, case: Inputs) -> Iterator[Result]:
 
 
 def _run(
-    check: Check,
-    hosts: tuple[str, ...],
-    arguments: list[Any],
-    case: Inputs,
-    found: Sequence[Problem] = (),
+    check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Inputs, found: Sequence[Problem] = ()
 ) -> Iterator[Result]:
     """One call of a check; problems that it found before it gave up or broke are kept."""
     problems = list(found)

@@ -142,10 +142,7 @@ def _inputs(reading: Reading, prepared: PreparedExam, hung: HungTools) -> Inputs
         expects[host.name] = with_log_since(own, heard.started) if heard else own
     needed = prepared.rules.need_hosts or len(reading.plan.hosts)
     floor = recording.floor
-    floors = {
-        FLOOR.name: floor,
-        COLLECTIVE_FLOORS.name: floor.collectives if floor else (),
-    }
+    floors = {FLOOR.name: floor, COLLECTIVE_FLOORS.name: floor.collectives if floor else ()}
     since = {SINCE.name: _since(reading, prepared)}
     givens = {**run_facts(reading, hung), **since, **floors, EXPECTS.name: expects, NEEDED.name: needed}
     return Inputs(reading.plan, reading.facts, expects, common, givens, prepared.exam.severity)

@@ -253,10 +253,7 @@ def select(
         and (smoke or SMOKE not in c.needs)
     ]
     if not chosen:
-        raise UsageError(
-            "No check is left to run.",
-            "--only, --skip and --mesh none leave nothing.",
-        )
+        raise UsageError("No check is left to run.", "--only, --skip and --mesh none leave nothing.")
     kept = [c for c in checks if c.id in chosen or is_always_made(c)]
     return tuple(kept), tuple(check.id for check in wanted if check not in kept)
 

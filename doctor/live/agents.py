@@ -14,14 +14,7 @@ from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
 from doctor.job.launch.brief import brief
 from doctor.live import messages, pyspy
-from doctor.live.evidence import (
-    MOST_LIBRARIES,
-    HostEnds,
-    HostEvidence,
-    JobMember,
-    LibraryText,
-    Look,
-)
+from doctor.live.evidence import MOST_LIBRARIES, HostEnds, HostEvidence, JobMember, LibraryText, Look
 from doctor.live.jobs.starters import called
 from doctor.live.onhost.launchers import NAMELESS
 from doctor.live.onhost.room import WHOLE, weight

@@ -39,11 +39,7 @@ class RunningJobWishes:
 
         limit = recorded.limit if self.limit is None and recorded else self.limit
         mine = JobChoice(
-            limit=limit,
-            pid=self.pid,
-            master_port=self.master_port,
-            slurm_job=self.slurm_job,
-            user=self.user,
+            limit=limit, pid=self.pid, master_port=self.master_port, slurm_job=self.slurm_job, user=self.user
         )
         if recorded is None or any(each is not None for each in mine.of_job):
             return mine

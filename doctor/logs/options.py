@@ -28,9 +28,7 @@ class ExplainWishes:
     PANEL: ClassVar[str] = PANEL
 
     what: tuple[str, ...] = any_option(
-        "WHAT",
-        "Logs (files, folders, archives, - for stdin); or an id, a code, a message.",
-        default=(),
+        "WHAT", "Logs (files, folders, archives, - for stdin); or an id, a code, a message.", default=()
     )
     logs: LogWishes = field(default_factory=LogWishes)
     check: str | None = any_option(

@@ -72,10 +72,7 @@ def examined(request: Request, explained: Explanation) -> ProofExam | None:
     if told is not None:  # the logs give the master, but too little about the ranks
         only = tuple(id for id in only if not id.startswith("launch-"))
     asked = replace(
-        request,
-        command="check",
-        what=ExamFlags(only=only, checks=request.what.checks),
-        save=None,
+        request, command="check", what=ExamFlags(only=only, checks=request.what.checks), save=None
     )
     more = (FULL,) if DISK in only else ()
     reading, report = run_and_judge(asked, more, told)

@@ -97,12 +97,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
     decoder, beat, last = DECODER, b"beat", b"stop"
 
     def __init__(
-        self,
-        session: Session,
-        plan: MeshPlan,
-        patience: MeshPatience,
-        progress: Tell,
-        until: float,
+        self, session: Session, plan: MeshPlan, patience: MeshPatience, progress: Tell, until: float
     ) -> None:
         agents = {node.host: _MeshAgent(node.host, node=node) for node in plan.nodes}
         super().__init__(session, agents, patience, until)

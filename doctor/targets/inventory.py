@@ -169,11 +169,7 @@ def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, Targets]:
 
 
 def _choose_hosts(
-    nodesets: Sequence[str],
-    listed: Targets | None,
-    local: bool,
-    stock: Inventory,
-    environ: Mapping[str, str],
+    nodesets: Sequence[str], listed: Targets | None, local: bool, stock: Inventory, environ: Mapping[str, str]
 ) -> Targets:
     if nodesets:
         groups = stock.groups if stock.file else None

@@ -330,10 +330,7 @@ def _closes(text: str) -> bool:
 
 
 def _in_sentences(text: str, depth: int) -> str | None:
-    for parts, between in (
-        (_SENTENCES.split(text), ""),
-        (_split(text, "; "), "；"),
-    ):
+    for parts, between in ((_SENTENCES.split(text), ""), (_split(text, "; "), "；")):
         several = list(parts)
         if len(several) > 1 and (said := _joined(several, between, depth)):
             return said

@@ -31,10 +31,7 @@ class Sessions:
     """See `Session`. Each host has a thread of its own; only this thread touches the host's program."""
 
     def __init__(
-        self,
-        scripts: Mapping[str, Script],
-        start: Start,
-        ended: Callable[[str], object] = lambda _: None,
+        self, scripts: Mapping[str, Script], start: Start, ended: Callable[[str], object] = lambda _: None
     ) -> None:
         self._turns = _Turns()
         self._voices = {
@@ -112,12 +109,7 @@ class _Voice:
     """One host's part of a session. `news`, `unheard` and `dropped` belong to the turns."""
 
     def __init__(
-        self,
-        host: str,
-        script: Script,
-        start: Start,
-        ended: Callable[[str], object],
-        turns: _Turns,
+        self, host: str, script: Script, start: Start, ended: Callable[[str], object], turns: _Turns
     ) -> None:
         self.news: deque[Line | SessionEnd] = deque()
         self.unheard = 0

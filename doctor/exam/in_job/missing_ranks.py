@@ -115,12 +115,7 @@ class Roster:
                 f"the user with uid {uid}, whom they may have met instead. {remedy}"
             )
         return UnreachedHost(
-            host,
-            kind,
-            summary,
-            remedy,
-            commands if pids else (),
-            ranks=tuple(each.rank for each in gone),
+            host, kind, summary, remedy, commands if pids else (), ranks=tuple(each.rank for each in gone)
         )
 
 

@@ -94,11 +94,6 @@ def _manager(capture: Capture) -> FabricManager:
 
 
 FABRIC_MANAGER = Fact(
-    "fabric-manager",
-    Run(_MANAGER),
-    _manager,
-    timeout=4,
-    cap=4096,
-    group=Group(GPU.thing, GPU.where, 5),
+    "fabric-manager", Run(_MANAGER), _manager, timeout=4, cap=4096, group=Group(GPU.thing, GPU.where, 5)
 )
 """A fact of its own, so that a hung nvidia-smi does not use up its time."""

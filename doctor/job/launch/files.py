@@ -70,8 +70,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = lambda _: {}, alloca
     sizes = [one.sizes for one in read if any(each.command for each in one.told)]
     told = told or [ProcessEnv(name, None, {}, whole=False) for name in names[:1]]
     refuse(
-        mistakes,
-        "--launch takes what `env` printed for a rank, files of NAME=value, scripts and manifests",
+        mistakes, "--launch takes what `env` printed for a rank, files of NAME=value, scripts and manifests"
     )
     dumps = [
         each for each in told if not each.command and (RANK_NAMES & each.env.keys() or is_by_device(each))

@@ -11,15 +11,7 @@ import shlex
 
 from doctor.job.launch.command import PROGRAMS
 from doctor.job.launch.launcher import NOT_SHOWN, Launcher
-from doctor.job.launch.launchers import (
-    COMMANDS,
-    LOCAL_RANKS,
-    MASTERS,
-    MODULES,
-    NUMBERS,
-    PER_HELPER,
-    ROLES,
-)
+from doctor.job.launch.launchers import COMMANDS, LOCAL_RANKS, MASTERS, MODULES, NUMBERS, PER_HELPER, ROLES
 from doctor.job.launch.table_reference import VARIABLES as TABLES
 from doctor.job.launch.variables import JOB_VARIABLES, SECRET
 from doctor.job.launch.wrappers import PREFIXES

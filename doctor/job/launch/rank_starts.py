@@ -4,14 +4,7 @@ import re
 
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.rank_env import (
-    launcher,
-    local_world_of,
-    nodes_of,
-    rank_of,
-    role_of,
-    world_of,
-)
+from doctor.job.launch.rank_env import launcher, local_world_of, nodes_of, rank_of, role_of, world_of
 from doctor.job.launch.ranks import MOST_RANKS, ranks_of
 from doctor.job.launch.table_reference import told_tables
 from doctor.job.launch.wrappers import SCRIPTS

@@ -9,14 +9,7 @@ This package does not know whether the hosts really have these devices.
 
 from doctor.job.ranktable.grouping import PRODUCTS, implied_product
 from doctor.job.ranktable.make import LiveDevice, LiveServer, make_table
-from doctor.job.ranktable.model import (
-    Flaw,
-    RankEntry,
-    RankTable,
-    Server,
-    Spot,
-    board_architecture,
-)
+from doctor.job.ranktable.model import Flaw, RankEntry, RankTable, Server, Spot, board_architecture
 from doctor.job.ranktable.read import judge, read_table
 
 __all__ = [

@@ -73,13 +73,7 @@ def standing(
 
 
 def opinion_of(
-    source: Source,
-    title: str,
-    groups: Sequence[GroupStanding],
-    *,
-    entered: str,
-    launched: str,
-    old: str = "",
+    source: Source, title: str, groups: Sequence[GroupStanding], *, entered: str, launched: str, old: str = ""
 ) -> Opinion | None:
     """The opinion of a source that counts the collectives of each rank; None if the groups show nothing.
     `entered`: what those who are behind have not done; `launched`: how it is said that nobody is behind;

@@ -19,11 +19,7 @@ _PLACE = re.compile(
 )
 _TIMED_OUT = re.compile(r"The node: ([\w.-]{1,64}) is timed out")
 _LOST = "does not answer"
-_SAYS = {
-    "heartbeat lost occurred": _LOST,
-    "stuck occurred": "is stuck",
-    "error cqe occurred": "has errors",
-}
+_SAYS = {"heartbeat lost occurred": _LOST, "stuck occurred": "is stuck", "error cqe occurred": "has errors"}
 
 
 def heartbeat(who: RankFinder) -> Opinion | None:

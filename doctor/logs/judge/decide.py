@@ -16,14 +16,7 @@ from doctor.logs.judge.links import link
 from doctor.logs.judge.own_causes import blame_of, ordered, suspects
 from doctor.logs.judge.parties import key
 from doctor.logs.judge.suspect import Suspect
-from doctor.logs.judge.waits import (
-    behind,
-    chain,
-    first_cause,
-    other_operation,
-    silent_while_closed,
-    without,
-)
+from doctor.logs.judge.waits import behind, chain, first_cause, other_operation, silent_while_closed, without
 from doctor.logs.judge.words import titled, told, waited, who
 from doctor.logs.model import Party, Role
 from doctor.model import Confidence
@@ -210,12 +203,7 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
 RULES = (
     Rule("accused", _accused, "whom the others name", ("72",)),
     Rule("cause", lambda case: _roots(case, accused(case)), "whose own cause is known", ("06", "21", "48")),
-    Rule(
-        "ctrl-c",
-        _one(_interrupted),
-        "somebody ended the job",
-        ("jobs/loopback/ctrlc/train.log",),
-    ),
+    Rule("ctrl-c", _one(_interrupted), "somebody ended the job", ("jobs/loopback/ctrlc/train.log",)),
     Rule("absent", _one(_absent_or_linked), "who never came", ("74", "76")),
     Rule("link", _one(link), "the ends of broken links", ("15", "35", "401", "427")),
     Rule(
@@ -241,10 +229,7 @@ RULES = (
     Rule("scheduler", _one(_scheduler), "the scheduler ended the job", ("exam/111-openvla-cancelled.log",)),
     Rule("consequence", _one(_only_consequences), "consequences without their cause", ("52",)),
     Rule(
-        "exception",
-        _one(own_exception),
-        "how the program ended",
-        ("exam2/056-dataset-download-broken.log",),
+        "exception", _one(own_exception), "how the program ended", ("exam2/056-dataset-download-broken.log",)
     ),
 )
 """In the order in which they are asked."""

@@ -70,12 +70,7 @@ def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(translate, globs)) or r"(?!)")
 
 
-def event_of(
-    sighting: Sighting,
-    file: LogFile,
-    places: PartyMaps,
-    writer: Writer,
-) -> Event | None:
+def event_of(sighting: Sighting, file: LogFile, places: PartyMaps, writer: Writer) -> Event | None:
     kind = kind_of(sighting)
     if kind is None or not _counts(sighting, file):
         return None

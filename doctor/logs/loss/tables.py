@@ -35,14 +35,7 @@ class Header:
         step, epoch = self._whole(cells, self.step), self._whole(cells, self.epoch)
         part = self.epoch is not None and epoch is None
         return LossValues(
-            LossForm.CSV,
-            self.titles[self.loss],
-            loss,
-            step,
-            None,
-            epoch,
-            part,
-            self._whole(cells, self.rank),
+            LossForm.CSV, self.titles[self.loss], loss, step, None, epoch, part, self._whole(cells, self.rank)
         )
 
     def _whole(self, cells: list[str], column: int | None) -> int | None:

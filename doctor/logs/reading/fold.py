@@ -85,12 +85,7 @@ class Fold:
         return True
 
     def add(
-        self,
-        symptom: Symptom,
-        taken: Mapping[str, str],
-        who: UnresolvedParty,
-        about: Subject,
-        line: LogLine,
+        self, symptom: Symptom, taken: Mapping[str, str], who: UnresolvedParty, about: Subject, line: LogLine
     ) -> None:
         who, about = (UnresolvedParty(), ()) if len(self.seen) >= MOST else (who, about)
         self.seen[symptom.id, who, about] = EventFold(symptom, who, line.form, line, line, dict(taken))

@@ -74,11 +74,7 @@ _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 
 
 def scan(
-    opened: InputFile,
-    matcher: Matcher,
-    table: Sentences,
-    loss: type[LossCollector] | None,
-    below: str,
+    opened: InputFile, matcher: Matcher, table: Sentences, loss: type[LossCollector] | None, below: str
 ) -> list[Scan]:
     """A scan for each attempt of the job in the file: most files have one. `below` is the part of its name
     that may have the name of a host.

@@ -73,11 +73,7 @@ def table(caption: str, heads: Iterable[str], rows: Iterable[Html], *, kind: str
     """A table that scrolls on its own on a narrow screen, by keys too."""
     columns = join(tag("th", head, scope="col") for head in heads)
     whole = tag(
-        "table",
-        tag("caption", caption),
-        tag("thead", tag("tr", columns)),
-        tag("tbody", *rows),
-        class_=kind,
+        "table", tag("caption", caption), tag("thead", tag("tr", columns)), tag("tbody", *rows), class_=kind
     )
     return scrolling(caption, whole)
 

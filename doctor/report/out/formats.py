@@ -140,9 +140,7 @@ class Outputs:
         is_go=True,
     )
     faulty_hosts: Path | None = _format(
-        "--faulty-hosts FILE",
-        "Write the names of all other hosts.",
-        lambda report: lines(report.other_hosts),
+        "--faulty-hosts FILE", "Write the names of all other hosts.", lambda report: lines(report.other_hosts)
     )
     launch: str | None = option(
         "--print launch[=FORM]",

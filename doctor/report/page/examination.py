@@ -258,10 +258,7 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
         yield _check_names(checks, report) + where, reason
     first = next(iter(report.training.runs), None)
     if first and (lacking := not_made(first)):
-        yield (
-            f"the collectives {', '.join(lacking)}",
-            f"{first.plan.backend} does not have them",
-        )
+        yield (f"the collectives {', '.join(lacking)}", f"{first.plan.backend} does not have them")
     if first and first.plan.turns and (apart := pairs_apart(len(first.plan.hosts))):
         yield f"links between {apart} pairs of hosts", "of so many hosts, each meets only some"
     if rates := unjudged_rates(report):

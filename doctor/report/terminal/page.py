@@ -89,13 +89,7 @@ def _whole_words(text: Text, room: int) -> list[Text]:
 
 
 def put_wrapped(
-    text: Text,
-    console: Console,
-    first: int = 0,
-    rest: int = 0,
-    *,
-    wide: bool = False,
-    whole: bool = False,
+    text: Text, console: Console, first: int = 0, rest: int = 0, *, wide: bool = False, whole: bool = False
 ) -> None:
     for number, line in enumerate(wrapped(text, console, rest, wide=wide, whole=whole)):
         put_line(Text(" " * (first if number == 0 else rest)) + line, console)

@@ -20,11 +20,6 @@ def judge(result: SmokeResult) -> tuple[SmokeCharge, ...]:
     from doctor.smoke.judge.mismatch import judge_mismatch
     from doctor.smoke.judge.start import judge_start
 
-    ended = (
-        *judge_start(result),
-        *judge_crash(result),
-        *judge_mismatch(result),
-        *judge_hang(result),
-    )
+    ended = (*judge_start(result), *judge_crash(result), *judge_mismatch(result), *judge_hang(result))
     found = (*ended, *judge_data(result, ended), *judge_hiccups(result))
     return (*found, *judge_injected(result, found))

@@ -60,11 +60,7 @@ def _golden(result: SmokeResult) -> Iterator[SmokeCharge]:
 
 
 def _product_charge(
-    hashes: Mapping[int, tuple[str, ...]],
-    ranks: tuple[int, ...],
-    words: str,
-    kind: str,
-    decided: bool = True,
+    hashes: Mapping[int, tuple[str, ...]], ranks: tuple[int, ...], words: str, kind: str, decided: bool = True
 ) -> SmokeCharge:
     right = [found[0] for rank, found in hashes.items() if rank not in ranks]
     expected = f"hash {right[0]}" if right else "the same hash each time, on all ranks"
@@ -179,9 +175,7 @@ def _disagreeing(
     return odd, torn
 
 
-def _ballots(
-    votes: Iterable[tuple[int, Iterable[int], Iterable[str]]],
-) -> list[tuple[int, dict[int, str]]]:
+def _ballots(votes: Iterable[tuple[int, Iterable[int], Iterable[str]]]) -> list[tuple[int, dict[int, str]]]:
     """Batch -> place -> hash of its gradient there; made from places with their batches and hashes."""
     ballots: dict[int, dict[int, str]] = defaultdict(dict)
     for place, batches, hashes in votes:

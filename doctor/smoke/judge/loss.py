@@ -217,10 +217,7 @@ def _risen(curve: Sequence[float]) -> SmokeCharge | None:
 
 
 def _everybodys(
-    words: Worded,
-    curve: Sequence[float],
-    step: int | None = None,
-    confidence: Confidence = Confidence.STRONG,
+    words: Worded, curve: Sequence[float], step: int | None = None, confidence: Confidence = Confidence.STRONG
 ) -> SmokeCharge:
     return SmokeCharge(
         *words,

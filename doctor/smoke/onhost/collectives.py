@@ -124,9 +124,7 @@ class _Phase:
         out = self._tensor(pattern(self.comm.place), trial.elements, trial.dtype)
         into = self._tensor([0] * PERIOD, trial.elements, trial.dtype)
         self._try(
-            trial,
-            "exchange",
-            lambda: self.comm.converse(out, lambda: self.comm.swap(out, into, trial.root)),
+            trial, "exchange", lambda: self.comm.converse(out, lambda: self.comm.swap(out, into, trial.root))
         )
         got = self.framework.bytes_of(into)
         self._differ(trial, "exchange", got, pattern(trial.root), place=trial.root)

@@ -7,12 +7,12 @@ NEEDED = {
     "torch": {
         # A device's library starts threads and must not be loaded before the ranks are forked:
         # https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
-        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"
     },
     "mindspore": {
         # Without it each operation on the CPU costs ten times as much, errors appear in later calls, and the
         # stack of a rank that hangs does not show the collective.
-        "MS_DEV_LAUNCH_BLOCKING": "1",
+        "MS_DEV_LAUNCH_BLOCKING": "1"
     },
 }
 WISHED = {

@@ -38,11 +38,7 @@ def serve(address: str, timeout: float, _: Any, say: "Callable[[int, int | None]
 def _open_store(address: str, timeout: float) -> Any:
     """Open the store: on the data address if this torch accepts a socket, else on all addresses."""
     make = importlib.import_module("torch.distributed").TCPStore
-    options = {
-        "is_master": True,
-        "wait_for_workers": False,
-        "timeout": datetime.timedelta(seconds=timeout),
-    }  # type: dict[str, Any]
+    options = {"is_master": True, "wait_for_workers": False, "timeout": datetime.timedelta(seconds=timeout)}  # type: dict[str, Any]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     descriptor = -1
     try:

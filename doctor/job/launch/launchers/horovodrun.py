@@ -2,7 +2,4 @@
 
 from doctor.job.launch.launcher import launcher_of, options_of
 
-HOROVODRUN = launcher_of(
-    "horovodrun",
-    options=options_of("horovodrun"),
-)
+HOROVODRUN = launcher_of("horovodrun", options=options_of("horovodrun"))

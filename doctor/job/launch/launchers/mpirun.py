@@ -57,8 +57,5 @@ def _line(start: LaunchParts) -> list[str]:
 
 
 MPIRUN = launcher_of(
-    "mpirun",
-    heads=_heads,
-    options=options_of("mpirun"),
-    forms={"mpirun": LaunchForm(_line)},
+    "mpirun", heads=_heads, options=options_of("mpirun"), forms={"mpirun": LaunchForm(_line)}
 )

@@ -20,7 +20,4 @@ def _assignments(start: LaunchParts) -> list[str]:
     return [f"{name}={shlex.quote(value)}" for name, value in values.items()]
 
 
-PLAIN = launcher_of(
-    "plain variables",
-    forms={"env": LaunchForm(_assignments)},
-)
+PLAIN = launcher_of("plain variables", forms={"env": LaunchForm(_assignments)})

@@ -2,6 +2,4 @@
 
 from doctor.job.launch.launcher import launcher_of
 
-RANK_TABLE = launcher_of(
-    "rank table",
-)
+RANK_TABLE = launcher_of("rank table")

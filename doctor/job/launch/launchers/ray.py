@@ -2,6 +2,4 @@
 
 from doctor.job.launch.launcher import launcher_of
 
-RAY = launcher_of(
-    "ray",
-)
+RAY = launcher_of("ray")

@@ -2,6 +2,4 @@
 
 from doctor.job.launch.launcher import launcher_of
 
-TORCHX = launcher_of(
-    "torchx",
-)
+TORCHX = launcher_of("torchx")

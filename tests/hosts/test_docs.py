@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -46,6 +46,11 @@ def doctor_commands(*pages: Path) -> list[str]:
     """Every `doctor ...` line of every `sh` block, each once, except those that need a shell."""
     ours = dict.fromkeys(line for page in pages for text in blocks(page, "sh") for line in doctor_lines(text))
     return [line for line in ours if not needs_shell(line)]
+
+
+def trains(command: str) -> bool:
+    """Whether it starts ranks, which takes the devices and interpreter of these hosts."""
+    return command.startswith("doctor smoke ")
 
 
 def each_way(commands: Sequence[str]) -> list[Any]:
@@ -138,13 +143,22 @@ def with_torch(words: list[str]) -> list[str]:
     """The command; if it starts a smoke run, with the interpreter that has torch and few ranks."""
     if words[1] not in ("smoke", "preflight", "accept"):
         return words
-    words = [sys.executable if word == "/opt/train/bin/python" else word for word in words]
+    here = {"/opt/train/bin/python": sys.executable, "/scratch": "/tmp"}
+    words = [here.get(word, word) for word in words]
     few = () if "--ranks-per-host" in words else ("--ranks-per-host", "1")
     python = () if "--python" in words else ("--python", sys.executable)
     return [*words, *python, *few]
 
 
-@pytest.mark.parametrize("command", each_way(doctor_commands(*(page for page in PAGES if page not in RANKS))))
+@pytest.mark.parametrize(
+    "command",
+    each_way(
+        [
+            *doctor_commands(*(page for page in PAGES if page not in RANKS)),
+            *filter(trains, doctor_commands(*RANKS)),
+        ]
+    ),
+)
 def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None:
     """On healthy hosts, every command in the docs works as written."""
     words = with_torch(shlex.split(command.replace("|| exit 1", ""), comments=True))
@@ -207,7 +221,7 @@ def npu_desk(rack: Rack, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", doctor_commands(*RANKS))
+@pytest.mark.parametrize("command", [*filterfalse(trains, doctor_commands(*RANKS))])
 def test_a_command_for_npus_runs(command: str, npu_desk: Path, rack: Rack) -> None:
     words = shlex.split(command, comments=True)[1:]
     done = rack.lab.doctor(*spread(words, npu_desk), cwd=npu_desk)

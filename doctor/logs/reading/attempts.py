@@ -7,6 +7,7 @@ follows is known only later, so parts of one attempt are joined again.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from doctor.logs.model import Form
 from doctor.logs.reading.file_scan import CUT_OFF, Scan
@@ -73,7 +74,7 @@ def _ends(window: Window, head: bytes) -> Iterator[tuple[int, PartEnd]]:
             closing = _TABLE.search(data, found.end(), min(window.end, found.end() + AROUND // 4))
             end = closing.end() if closing else 0
         yield end, mark
-    for place in _places(data[: window.end], head, window.start) if head else ():
+    for place in islice(_places(data[: window.end], head, window.start), MOST) if head else ():
         yield data.rfind(b"\n", window.start, place) + 1, PartEnd.AGAIN
 
 

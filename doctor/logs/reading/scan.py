@@ -123,7 +123,8 @@ class _Scanner:
         ended, self._may_end = self._may_end, bool(lines.all_marks & ENDS)
         if not self._begun:
             self._head = head_of(window.text)
-        again = self._head and window.text.count(self._head) > (not self._begun)
+        may = self._head and len(self.parts) < MOST_PARTS
+        again = may and window.text.count(self._head) > (not self._begun)
         if not (ended or self._may_end or again):
             self._part(lines)
             return

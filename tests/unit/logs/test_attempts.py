@@ -10,6 +10,8 @@ from doctor.logs.explanation import Explanation, last_words
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import LogOutcome, Logs
 from doctor.logs.read import read
+from doctor.logs.reading.attempts import MOST, cut, head_of
+from doctor.logs.reading.window import Window
 from tests.support.cases import from_cases
 from tests.support.fault_logs import JOBS, concluded, matcher, pasted
 
@@ -218,3 +220,10 @@ def test_the_launcher_of_another_host_ends_no_attempt(where: str, tmp_path: Path
     said = pasted(tmp_path, text.replace(mine, f"{mine}\nTraceback (most recent call last):\n{other}", 1))
     assert "ended with an exception of the program" in said.charges[0].says
     assert (said.charges[0].who[0].rank, said.beside) == (1, ())
+
+
+def test_a_beginning_that_never_ends_costs_no_more_than_a_hundred_cuts() -> None:
+    text = began("23:14:47", "RuntimeError: bad\n").encode() * 5_000
+    parts = [*cut(Window(text, 0, len(text), 1), head_of(text))]
+    assert len(parts) == MOST
+    assert b"".join(part.text for part, _ in parts) == text

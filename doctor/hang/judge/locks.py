@@ -31,7 +31,7 @@ def waits_for_lock(
     stays = [each for each in lock.holders if each.pid in before]
     holder = next(iter(stays or lock.holders))
     own = holder.pid == member.pid
-    words = f"{words}, held by {'itself' if own else _named(holder)}"
+    words = f"{words}, held by {'itself' if own else named(holder)}"
     held = HeldLock(lock.path, holder.pid)
     if not stays:
         return Activity(Cause.LOCK, f"{words}, not by the same process as before", unproved=True, held=held)
@@ -46,12 +46,12 @@ def _waited(member: JobMember, frames: Sequence[Frame], woken: bool) -> FileLock
     sleeps = woken and (threads.in_kernel(waits, ("nanosleep",)) or threads.polls(threads.main(waits)))
     for by in ("kernel", "library", "own", "open"):
         for lock in look.locks if look else ():
-            if lock.by == by and (by == "kernel" or (sleeps and _fits(lock, frames))):
+            if lock.by == by and (by == "kernel" or (sleeps and fits(lock, frames))):
                 return lock
     return None
 
 
-def _fits(lock: FileLock, frames: Sequence[Frame]) -> bool:
+def fits(lock: FileLock, frames: Sequence[Frame]) -> bool:
     """Whether one that sleeps again and again may wait for this lock."""
     if lock.by != "open":
         return True
@@ -72,7 +72,7 @@ def _unheld(lock: FileLock, words: str) -> Activity:
     return Activity(Cause.LOCK, f"{says}: no process of this host has it open", polls=True, held=held)
 
 
-def _named(holder: LockHolder) -> str:
+def named(holder: LockHolder) -> str:
     words = " ".join(holder.command.split())  # that of `python -c` may have many lines
     command = words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
     return f"process {holder.pid} ({command}, {holder.user}, for {holder.age:.0f} s)"

@@ -28,8 +28,8 @@ from doctor.text.nodeset import fold
 
 __all__ = ["SlowJudgement", "SlowState", "judge"]
 
-STEPS = 30
-"""The fewest steps that can name anybody."""
+STEPS, FEWER, CLEARLY = 30, 10, 0.5
+"""The fewest steps that can name anybody; and if the others wait for it for such a share of the time."""
 WORTH, TOO_NOISY = 0.15, 0.2
 """If one rank may cost this share of the time without being named, it looks on, or calls nobody well."""
 SAME_STEPS = 0.25
@@ -157,17 +157,18 @@ def _said_of(late: SlowCulprit) -> str:
 def _of_ranks(
     made: SlowJudgement, seen: Sampled, found: Series | None, steps: int | None, link: SlowCulprit | None
 ) -> SlowJudgement:
-    few = steps is not None and steps < STEPS and not (found and _nobody_waits(found))
+    one = latest(found.shares, of_hosts(found.shares)) if found else None
+    enough = FEWER if one and one.sure and one.gap >= CLEARLY else STEPS
+    few = steps is not None and steps < enough and not (found and _nobody_waits(found))
     made = replace(made, few=few or (found is None and bool(made.by)))
     links = [link] if link else []
-    if found is None:
+    if found is None or one is None:
         if links:
             return _named(made, *links)
         stalled = _starved(made, seen) or _throttled(made, seen)
         said = TOO_FEW if made.by else _unseen(seen)
         later = len(seen.keys) > 1 and not all(rank.hidden for rank in seen.job.ranks)
         return stalled or replace(made, sentence=said, notes=(), more=later)
-    one = latest(found.shares, of_hosts(found.shares))
     stops = pauses(seen, made.step_seconds) if steps != 0 else None
     if late := several(seen, found, one, stops, links, made.step_seconds, few=few):
         return replace(_named(made, *late), more=few and bool(links))

@@ -15,6 +15,8 @@ SHORTEST = 0.3
 STEPS = 3.0
 """A pause is this many times longer than a step."""
 TIMES = 2
+CHANCE = 3
+"""As many short ones may all be of one rank by chance, if it is not known how long a step takes."""
 EDGE = 0.1
 """Seconds from the edge of a round in which it is not seen when a stretch began or ended."""
 
@@ -39,8 +41,12 @@ def pauses(seen: Sampled, step: float | None) -> StepPauses | None:
     if len({each.of for each in long}) != 1 or len(long) < TIMES:
         return None
     of = long[0].of
-    entries = (sum(each.entries for each in seen.ranks(other)) for other in seen.keys if other != of)
-    if step is None and TIMES * len(long) > median(entries):
+    entries = median(sum(each.entries for each in seen.ranks(other)) for other in seen.keys if other != of)
+    if step is None and TIMES * len(long) > entries:
+        return None
+    usual = (seen.seconds - sum(each.seconds for each in long)) / max(1.0, entries)
+    own = [each.seconds for each in alone if each.of == of]
+    if step is None and len(own) <= CHANCE and median(own) < STEPS * usual:
         return None
     whole = [each.seconds for each in long if not each.cut] or [each.seconds for each in long]
     lost = sum(each.seconds for each in alone if each.of == of and (each.cut or each.seconds >= least))

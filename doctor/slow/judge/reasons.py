@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from itertools import chain
 from statistics import median
 
+from doctor.hang.judge.locks import fits, named
 from doctor.live.collectives import in_backward
 from doctor.live.evidence import Frame, JobMember
 from doctor.live.places import is_library, place_of
-from doctor.live.wires import Key
+from doctor.live.wires import Key, key
 from doctor.slow.evidence import Profile
 from doctor.slow.judge.judgement import Lag, LateReason, Where
 from doctor.slow.judge.series import Sampled, own_line, stacks_of, waited_in
-from doctor.slow.judge.words import percent
+from doctor.slow.judge.words import keys_words, percent
 
 STANDS_OUT = 0.05
 ENOUGH = 20
@@ -59,10 +60,11 @@ ALIKE = 0.15
 ONE = 0.7
 """The part of what a rank does from which on a line is all that takes longer."""
 THREAD = "it waits for another thread of its own there"
+LOCK, SLEEPS = "it waits for a lock on a file there", "it sleeps there"
 _NETWORK = re.compile(r"sock|sendto|connect\(|getaddrinfo|gethostby|url|http|request", re.I)
 _STOPS = "signal_stop|ptrace_stop|refrigerator|freezer"
 _WAITS = (
-    ("locks_lock_inode|fcntl_setlk|(posix|flock)_lock", "it waits for a lock on a file there"),
+    ("locks_lock_inode|fcntl_setlk|(posix|flock)_lock", LOCK),
     ("pipe_write", "it writes to a pipe or a terminal there that nobody reads fast enough"),
     ("tty_write", "it writes to a terminal there that does not take it"),
     ("^do_wait|wait4", "it waits for a child process there"),
@@ -75,7 +77,7 @@ stopped, wherever it is.
 """
 _RESTS = (
     ("pipe_read|pipe_wait", "it waits for what another process writes into a pipe there"),
-    ("nanosleep", "it sleeps there"),
+    ("nanosleep", SLEEPS),
     ("folio|io_schedule|wait_on_page|lock_page|nfs|fuse_|jbd2", "it waits for storage there"),
 )
 """The same of what may be a part of reading, or the work itself."""
@@ -237,7 +239,8 @@ def _where(seen: Sampled, who: Key, others: Sequence[Key]) -> tuple[Where | None
     """The line at which it is more often outside than the others, and whether it is longer at each of its
     lines, in the same proportion.
     """
-    here, there = _lines(seen, who), [found for each in others if (found := _lines(seen, each))]
+    shown = ((_lines(seen, each), _compared(seen, [each])) for each in others)
+    here, there = _lines(seen, who), [lines for lines, enough in shown if lines or enough]
     if not here or not there:
         return None, False
 
@@ -334,7 +337,7 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
     elif where.others >= ALSO_THERE:
         yield LateReason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
     elif _SLEEPS.search(source) and _slept(seen, who, "nanosleep") >= STANDS_OUT:
-        yield LateReason.ELSEWHERE, "it sleeps there"
+        yield LateReason.ELSEWHERE, SLEEPS
     elif _spin(rest) and here.awake_at(where, rest) >= AWAKE:
         yield LateReason.COMPUTES, "it computes there, and the others spin while they wait"
     elif _computes_more(here, where, rest):
@@ -358,10 +361,26 @@ def _asleep(
     for names, words in known:
         usual = median(_slept(seen, each.of, names) for each in rest)
         if _slept(seen, here.of, names) - usual > (where.share - where.others) * BUSY:
+            if shown := _shown(seen, here.of, where.frame, words):
+                return shown
             threads = _threads(next(iter(seen.profiles(here.of)), None)) if words == THREAD else ()
             if _NETWORK.search(where.frame.source) and "an answer" in words:
                 return "it waits for an answer over the network there, as of a service or a name server"
             return words + "".join(f"; one is in {place}" for place, _ in threads)
+    return ""
+
+
+def _shown(seen: Sampled, who: Key, frame: Frame, words: str) -> str:
+    """The same with the lock and its holder, or whoever does not read what it sends, if a look shows that."""
+    for look in (look for each in seen.job.ranks if key(each) == who for look in each.looks):
+        full = next((each.peer for each in look.connections if each.persist and each.awaited), "")
+        if full and "an answer" in words:
+            return f"it waits there until {full} reads what it sends"
+        lock = next((each for each in look.locks if each.holders and fits(each, (frame,))), None)
+        if lock and words in (LOCK, SLEEPS):
+            holder = who[0], lock.holders[0].pid
+            by = keys_words(seen.job, [holder]) if holder in seen.keys else named(lock.holders[0])
+            return f"it waits for the lock {lock.path} there; {by} had it in a look"
     return ""
 
 

@@ -3,11 +3,13 @@
 Recorded on one host, over gloo: three ranks, of which rank 1 is late at one line.
 """
 
+from collections.abc import Callable
 from dataclasses import replace as changed
 
 import pytest
 from msgspec.structs import replace
 
+from doctor.live.evidence import Look
 from doctor.live.reach import Reach
 from doctor.slow.advice import BY_REASON, advice, next_look
 from doctor.slow.evidence import HostSamples, Profile, SampleRound, SlowEvidence, StackCount
@@ -43,6 +45,48 @@ def test_what_it_waits_for_is_named_by_the_kernel_and_by_the_lines_that_call(nam
     rank, reason, words = STRANGERS[name]
     late, *_ = judge(load(FOLDER / f"{name}.json.gz")).late
     assert (late.ranks, late.reason, late.why[0]) == ((rank,), reason, words)
+
+
+def changed_look(name: str, change: Callable[[Look], Look]) -> tuple[str, ...]:
+    """Why the late rank of this job is late, with all its looks changed."""
+    seen = load(FOLDER / f"{name}.json.gz")
+    members = (
+        replace(each, a=change(each.a), b=change(each.b))
+        for each in seen.hosts[0].members
+        if each.a and each.b
+    )
+    (late,) = judge(replace(seen, hosts=(replace(seen.hosts[0], members=tuple(members)),))).late
+    return late.why
+
+
+def test_what_is_not_awaited_or_locked_at_the_line_is_no_reason() -> None:
+    """Others do not read either what a thread sends, and a file of anybody may be locked."""
+
+    def by_a_thread(look: Look) -> Look:
+        return replace(look, connections=tuple(replace(each, awaited=False) for each in look.connections))
+
+    def unlocked(look: Look) -> Look:
+        return replace(look, locks=())
+
+    (why,) = changed_look("late-send_log-0", by_a_thread)
+    assert why == "it waits for an answer there, or for what another process writes"
+    assert changed_look("late-sqlite-2", unlocked) == ("it sleeps there",)
+    ranks = load(FOLDER / "late-sqlite-2.json.gz").hosts[0].members
+    (lock,) = (lock for rank in ranks if rank.a for lock in rank.a.locks)
+    assert changed_look("late-native-2", lambda look: replace(look, locks=(lock,))) == ("it sleeps there",)
+
+
+def test_a_few_pauses_of_ranks_of_random_lengths_accuse_nobody() -> None:
+    assert judge(load(FOLDER / "healthy-lengths.json.gz")).state is SlowState.EVEN
+
+
+@pytest.mark.parametrize(("rounds", "named"), [(3, 1), (1, 0)])
+def test_one_for_whom_the_others_nearly_always_wait_is_named_after_few_steps(rounds: int, named: int) -> None:
+    """A step of 0.7 s: 30 take 20 s, and the short waits in between are seen by chance."""
+    seen = load(FOLDER / "late-native-2.json.gz")
+    short = tuple(replace(each, rounds=each.rounds[:rounds]) for each in seen.samples)
+    made = judge(replace(seen, samples=short))
+    assert (len(made.late), made.few) == (named, not named)
 
 
 def test_what_a_line_of_its_own_calls_is_not_compared_with_the_same_function_of_the_others() -> None:

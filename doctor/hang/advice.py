@@ -208,7 +208,7 @@ def _next_time(judgement: Judgement, job: RunningJob) -> tuple[str, ...]:
         return ()
     named, stacks = judgement.named, judgement.rights and judgement.rights.stacks
     looks = [rank.b for rank in job.ranks]
-    differ = any(each.cause is Cause.MISMATCH for each in named)
+    differ = any(each.cause is Cause.MISMATCH for each in named) and not judgement.finding.do
     own = () if stacks else ("PYTHONFAULTHANDLER=1: then kill -ABRT prints the stack of each thread",)
     if named and not differ and not any(each.cause in (Cause.LAST, Cause.BEHIND) for each in named):
         return own

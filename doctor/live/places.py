@@ -9,12 +9,14 @@ WRAPPERS = ("/vllm/distributed/", "/sglang/srt/distributed/", "/megatron/core/",
 """Files of frameworks around torch's collectives, which may lie in a checkout of the user."""
 _RPC, _RAY = "torch/distributed/rpc/", "/ray/_private/"
 _POOL, _LOOP = "/concurrent/futures/", "/asyncio/"
+_CELL = "<ipython-input-"
 FRAMES = 3
 """The most frames of a stack that a report shows."""
 
 
 def is_library(file: str) -> bool:
-    return file.startswith("<") or any(part in file for part in (*_LIBRARIES, *WRAPPERS))
+    inner = file.startswith("<") and not file.startswith(_CELL)
+    return inner or any(part in file for part in (*_LIBRARIES, *WRAPPERS))
 
 
 def main_thread(look: Look | None) -> PythonThread | None:

@@ -29,6 +29,8 @@ _STATES = {
     **dict.fromkeys(("Z", ""), (Cause.ENDED, "has ended")),
 }
 FORKED = "waits for a lock that none of its threads holds: it was forked while another thread held it"
+_UNREAD = "writes to a pipe that its parent does not read"
+_READ = "have {who} read what its child writes while it waits for it (communicate()), or send that to a file"
 _FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE, Cause.AWAITS}
 """Causes that may be a wait for a child process, even for one that waits itself."""
 
@@ -134,6 +136,8 @@ def _of_child(child: JobMember, does: Activity, parent: JobMember, own: Activity
     where = f" in {places.short(at.name)}, {places.place_of(at)}" if at else ""
     if does.cause is Cause.LOCK and not does.held and forked_with_lock(child, parent):
         does = replace(does, cause=Cause.FORK, words=FORKED)
+    if does.cause is Cause.PIPE and f" to process {parent.pid} " in does.words:
+        does = replace(does, words=_UNREAD, do=_READ)
     name = f" ({' '.join(child.command.split())[:LONGEST]})" if child.command and not at else ""
     says = f"waits for its child {child.pid}{name}, which {does.words}{where}"
     if own.cause is Cause.INPUT:  # perhaps for another process

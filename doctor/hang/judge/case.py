@@ -1,5 +1,6 @@
 """The evidence of one job, prepared once for all rules."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -30,6 +31,8 @@ from doctor.waits import graph
 
 LOOKS_APART = 2.0
 """The assumed seconds between the looks, if no host reports them."""
+_KEY = re.compile(r"store\w*\.(?:wait|get)\(", re.I)
+_SETS = "find the line that sets the key awaited at {place}, and why no rank came there"
 ANSWERED = 3.0
 """Seconds between the last exchange of ranks and a wait for storage that began then."""
 
@@ -113,6 +116,8 @@ class HangCase:
         rank = next((one for one in here if hex(one.member.pid) == pid), None) or self._due_from(each)
         if does is None or rank is None:
             return each
+        if not pid and each.frames and _KEY.search(each.frames[0].source):
+            does = replace(does, words="waits for a key of the store that nobody has set", do=_SETS)
         where = f"waits in {rank.operation or 'a collective'}" if rank.inside else "is outside as well"
         at = f", {rank.place}" if rank.place else ""
         who = f"rank {rank.rank}" if rank.rank is not None else "another rank"

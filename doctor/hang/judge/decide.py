@@ -385,6 +385,9 @@ def _mismatch(case: HangCase) -> HangFinding | None:
     named = named if two or 1 < len(named) < len(case.inside) else ()
     said = "The ranks wait in different collectives: one was skipped, added or reordered."
     do = () if named else (f"compare the order of collectives at these lines: {_lines(case)}",)
+    if operations <= {"send", "recv"}:
+        said = "The ranks wait in sends and receives that do not meet, by order, rank, tag or size."
+        do = (f"compare the rank (dst, src), the tag and the size at these lines: {_lines(case)}",)
     return HangFinding(named, accuses=False, sentence=said, do=do)
 
 

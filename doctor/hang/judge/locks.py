@@ -11,6 +11,7 @@ from doctor.live.places import user_index
 
 _DATABASE = re.compile(r"execute|commit|rollback|sqlite|\bdbm\b|shelve")
 """In the line, or in a function, of one that asks a database in a file."""
+_BASE = re.compile(r"\.(?:db|sqlite3?)\Z")
 LONGEST = 160
 """The most characters of a holder's command line in a sentence."""
 
@@ -56,7 +57,9 @@ def fits(lock: FileLock, frames: Sequence[Frame]) -> bool:
     if lock.by != "open":
         return True
     own = frames[: user_index(frames) + 1]
-    return bool(lock.holders) and any(_DATABASE.search(f"{each.name} {each.source}") for each in own)
+    unknown = bool(own) and not own[-1].source and bool(_BASE.search(lock.path))
+    asks = any(_DATABASE.search(f"{each.name} {each.source}") for each in own)
+    return bool(lock.holders) and (asks or unknown)
 
 
 def _unheld(lock: FileLock, words: str) -> Activity:

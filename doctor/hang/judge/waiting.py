@@ -32,6 +32,9 @@ _ORDER = "have the threads of {who} take these locks in the same order"
 _HOLDS = "look at what that thread of {who} waits for: it must not hold a lock meanwhile"
 _POLLS = "look for what ends the loop of {who} at {place}: if a rank that waits is to make it, it never comes"
 _AWAITED = "look for what sets the event or ends the task that {who} awaits at {place}"
+_OPENS = "start what opens the other end of the pipe of {who} at {place}, or write to a file there"
+_TAKES_OUT = "find who takes items out of the queue of {who} at {place}: it may wait in join() meanwhile"
+_TWICE = "release the lock before {who} takes it again at {place}; no signal handler should take one"
 _CONTINUE = "type c where the job was started, or remove the breakpoint of {who} at or above {place}"
 SLOW = ", which may be slow"
 PATIENCE = 600.0
@@ -102,7 +105,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         return Activity(Cause.LOCK, words, certain=bool(frames), polls=True)
     if threads.in_kernel(look, _BY["opens pipe"]):
         return Activity(
-            Cause.PIPE, "waits for somebody to open the other end of a pipe", certain=bool(frames)
+            Cause.PIPE, "waits for somebody to open the other end of a pipe", certain=bool(frames), do=_OPENS
         )
     if threads.in_kernel(look, _BY["storage"]):
         what = _NO_ANSWER if threads.in_kernel(look, _BY["dead storage"]) else "storage"
@@ -148,6 +151,9 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     peer = asked(member, ranks)
     others = next(elsewhere(member, look, ranks), None)
     talks = _talks(frames) if frames else threads.polls(main)
+    if "put" in {each.name for each in frames[: user_index(frames)]} and _talks(frames, _BY["managers"]):
+        words = "waits to put an item into a full queue of a manager"
+        return Activity(Cause.QUEUE, words, unproved=True, do=_TAKES_OUT)
     if not peer and ((main and main.asks) or threads.in_kernel(look, _BY["local"])):
         return _local_answer(main.asks if main else ())
     if peer or threads.in_kernel(look, _BY["network"]) or (others and talks):
@@ -191,6 +197,10 @@ def _lock(look: Look | None, frames: Sequence[Frame]) -> Activity:
             f"waits for a lock, {here}, which {by} may hold: that is in {short(own.name)}, {place_of(own)}"
         )
         return Activity(Cause.LOCK, words, certain=True, place=here, frames=shown, do=_HOLDS)
+    alone = not others and user_index(frames) == 0 and not threads.shares(threads.main(look))
+    if alone and _TAKES.search(frames[0].source):
+        words = "waits for a lock that no other Python thread of it is left to release"
+        return Activity(Cause.LOCK, words, certain=True, do=_TWICE)
     return Activity(Cause.LOCK, "waits for a lock", certain=True)
 
 

@@ -1,0 +1,149 @@
+"""The right rank with the right reason, and what helps: jobs of the exam, each with a sound or other twin."""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.hang.advice import advice_of
+from doctor.hang.judge import judged
+from doctor.hang.judge.judgement import HangState, Judgement
+from doctor.live.evidence import Frame, LiveEvidence, Look, PythonThread
+from doctor.live.evidence_file import load
+from tests.exam.jobs import FOLDER
+from tests.support.cases import from_cases
+
+SAID = from_cases(__file__, "SAID", dict[str, tuple[int, str, str]])
+"""Job -> the rank, why, and how the first advice begins."""
+
+
+def recorded(name: str) -> LiveEvidence:
+    return load(FOLDER / f"{name}.json.gz")
+
+
+def told(evidence: LiveEvidence) -> tuple[Judgement, str, str]:
+    """The judgement, why the first that is named stands, and the first advice."""
+    made = judged(evidence)
+    return made, made.named[0].sentence if made.named else made.sentence, advice_of(made).do[0]
+
+
+def with_looks(name: str, rank: int | None, change: Callable[[Look], Look]) -> LiveEvidence:
+    """The job with all looks of this rank changed."""
+    seen = recorded(name)
+    members = (
+        replace(each, a=each.a and change(each.a), b=each.b and change(each.b)) if each.rank == rank else each
+        for each in seen.hosts[0].members
+    )
+    return replace(seen, hosts=(replace(seen.hosts[0], members=tuple(members)),))
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_why_and_what_to_do(name: str) -> None:
+    rank, why, do = SAID[name]
+    made, says, advice = told(recorded(name))
+    assert rank in [each.rank for each in made.named]
+    assert says.startswith(why)
+    assert advice.startswith(do)
+
+
+def beside(look: Look) -> Look:
+    """Another thread of it, at work elsewhere."""
+    frame = Frame(name="run", file="/home/user/run/monitor.py", line=9, source="time.sleep(1)")
+    return replace(look, python=(*look.python, PythonThread(tid=99, name="monitor", frames=(frame,))))
+
+
+def shared(look: Look) -> Look:
+    """Its lock is shared between processes, so that a child may release it."""
+    main, *others = look.threads
+    call = ("futex", "0x7f0000000000", "0x0", *main.syscall[3:])
+    return replace(look, threads=(replace(main, syscall=call), *others))
+
+
+@pytest.mark.parametrize("change", [beside, shared])
+def test_a_lock_that_somebody_may_release_is_only_a_lock(change: Callable[[Look], Look]) -> None:
+    _, says, _ = told(with_looks("handler-lock-2", 2, change))
+    assert says.startswith("waits for a lock in on_alarm")
+
+
+def test_a_function_that_calls_itself_stands_still_and_one_at_other_lines_does_not() -> None:
+    """A handler interrupts itself with each alarm: its stack grows, and its lines stay."""
+    seen = recorded("handler-lock-2")
+    assert told(seen)[0].verdict is HangState.HANG
+    moved = list(seen.hosts[0].members)
+    last = moved[2].b
+    assert moved[2].rank == 2
+    assert last
+    (main,) = last.python
+    frames = tuple(replace(each, line=each.line + 1) for each in main.frames)
+    moved[2] = replace(moved[2], b=replace(last, python=(replace(main, frames=frames),)))
+    made, says, _ = told(replace(seen, hosts=(replace(seen.hosts[0], members=tuple(moved)),)))
+    assert made.verdict is not HangState.HANG
+    assert "and goes from line to line" in says
+
+
+def test_cells_that_sleep_beside_another_locked_file_wait_for_no_lock() -> None:
+    def log(look: Look) -> Look:
+        return replace(look, locks=tuple(replace(each, path="/home/user/run/log") for each in look.locks))
+
+    def held_no_more(look: Look) -> Look:
+        return replace(look, locks=())
+
+    for change in (log, held_no_more):
+        _, says, _ = told(with_looks("notebook-sqlite-1", 1, change))
+        assert says == "sleeps again and again in log_run, <ipython-input-2>:5"
+
+
+def test_a_pipe_to_another_process_is_not_called_unread_by_the_parent() -> None:
+    seen = recorded("convert-pipe-0")
+    (child,) = (each for each in seen.hosts[0].members if each.helps is not None)
+
+    def other(look: Look) -> Look:
+        main, *others = look.threads
+        ends = tuple("a pipe to process 4711 (tee)" for _ in main.asks)
+        return replace(look, threads=(replace(main, asks=ends), *others))
+
+    changed = replace(child, a=child.a and other(child.a), b=child.b and other(child.b))
+    members = tuple(changed if each is child else each for each in seen.hosts[0].members)
+    _, says, do = told(replace(seen, hosts=(replace(seen.hosts[0], members=members),)))
+    assert "writes to a pipe to process 4711 (tee), which does not read it" in says
+    assert do.startswith("end process 4711, or have it read")
+
+
+@pytest.mark.parametrize("name", ["get", "keys"])
+def test_another_question_to_a_manager_is_no_full_queue(name: str) -> None:
+    def asks(look: Look) -> Look:
+        main, *others = look.python
+        frames = tuple(replace(each, name=name) if each.name == "put" else each for each in main.frames)
+        return replace(look, python=(replace(main, frames=frames), *others))
+
+    seen = recorded("manager-full-1")
+    members = (
+        replace(each, a=each.a and asks(each.a), b=each.b and asks(each.b)) for each in seen.hosts[0].members
+    )
+    _, says, _ = told(replace(seen, hosts=(replace(seen.hosts[0], members=tuple(members)),)))
+    assert says.startswith("waits for another process to answer over /tmp/pymp")
+
+
+def test_an_answer_that_is_due_from_a_rank_is_no_key_if_the_line_asks_no_store() -> None:
+    def asks(look: Look) -> Look:
+        main, *others = look.python
+        first, *rest = main.frames
+        frames = (replace(first, source="reply = peer.recv(4096)"), *rest)
+        return replace(look, python=(replace(main, frames=frames), *others))
+
+    for rank in (1, 2):
+        _, says, _ = told(with_looks("store-unset-0", rank, asks))
+        assert ("waits for input; it is due from rank 0" in says) == (rank == 1)
+
+
+def test_a_send_beside_a_collective_is_a_skipped_collective() -> None:
+    def barrier(look: Look) -> Look:
+        main, *others = look.python
+        frames = tuple(replace(e, name=e.name.replace("recv", "barrier")) for e in main.frames)
+        return replace(look, python=(replace(main, frames=frames), *others))
+
+    made, _, do = told(with_looks("stage-tag-1", 2, barrier))
+    assert made.sentence == "The ranks wait in different collectives: one was skipped, added or reordered."
+    assert do.startswith("compare the order of collectives")
+    assert advice_of(made).next_time
+    assert not advice_of(told(recorded("stage-tag-1"))[0]).next_time

@@ -148,6 +148,8 @@ def not_rehearsed(layout: Layout, formed: Mapping[str, int]) -> Iterator[str]:
             yield f"the groups of the plan's {name} were tried, and the training did without"
     if layout.zero and not formed.get("zero"):
         yield "the plan's sharded optimizer (zero) was not rehearsed"
+    if layout.ps and not formed.get("ps"):
+        yield "the plan's parameter server (ps) was not rehearsed"
     if (layout.vpp or 1) > 1 and formed.get("vpp", 1) == 1:
         yield "the plan's virtual stages (vpp) were not rehearsed"
     micro = formed.get("micro", 0)
@@ -236,10 +238,9 @@ def plan_invalid(
         trained = smoke.runs[0].plan
         formed = {**trained.layout, "tp": trained.tp}
         left += not_rehearsed(job.layout, formed)
-        wished = [
-            key for key in (*_REHEARSED_AS, "zero") if (getattr(job.layout, key) or 0) > (key != "zero")
-        ]
-        nothing = wished and not any(formed.get(key, 0) > (key != "zero") for key in wished)
+        least = {**dict.fromkeys(_REHEARSED_AS, 1), "zero": 0, "ps": 0}
+        wished = [key for key, none in least.items() if (getattr(job.layout, key) or 0) > none]
+        nothing = wished and not any(formed.get(key, 0) > least[key] for key in wished)
         if nothing and job.source == "--plan":  # whoever named it asked for its rehearsal
             raise Undecided("; ".join(left), essential=True)
     if left:
@@ -667,6 +668,7 @@ _SAYS_SOMETHING = (
     "cp",
     "ep",
     "zero",
+    "ps",
     "heads",
     "kv_heads",
     "hidden",

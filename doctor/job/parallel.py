@@ -8,7 +8,7 @@ not a mistake in the input.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -86,6 +86,7 @@ class Layout:
     order: str | None = None
     vpp: Count | None = None
     zero: Annotated[int, msgspec.Meta(ge=1, le=3)] | None = None
+    ps: Literal[1] | None = None
 
     def __post_init__(self) -> None:
         for mistake, *hint in _mistakes(self):
@@ -174,6 +175,9 @@ def _mistakes(layout: Layout) -> Iterator[tuple[str, ...]]:
             yield (f"{key} means nothing without devices_before",)
     if (layout.vpp or 1) > 1 and (layout.pp or 1) == 1:
         yield "vpp means nothing without pp", f"such as pp=2,vpp={layout.vpp}"
+    split = [key for key in ("tp", "pp", "cp", "ep", "zero") if (getattr(layout, key) or 0) > (key != "zero")]
+    if layout.ps and split:
+        yield f"ps does not go together with {split[0]}", "a parameter server holds the whole model: dp alone"
     named = (layout.order or "-".join(AXES)).split("-")
     if lost := [key for key in AXES if key not in named and (key == "dp" or (getattr(layout, key) or 1) > 1)]:
         yield f"order leaves out {' and '.join(lost)}", f"such as order={'-'.join([*named, *lost])}"
@@ -263,4 +267,5 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "batch_per": _one_of("device", "global"),
     "order": _order,
     "zero": lambda text: int(_one_of("1", "2", "3")(text)),
+    "ps": lambda text: int(_one_of("1")(text)),
 }

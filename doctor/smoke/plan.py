@@ -216,7 +216,7 @@ def _of_job(
     """The other groups of the job's plan; none if a cell cannot be divided in this way."""
     wished = {"pp": layout.pp or 1, "cp": layout.cp or 1, "ep": layout.ep or 1}
     whole = all(len(cell) > tp for cell in cells) and framework == "torch" and wished["pp"] == 1
-    zero = {"zero": layout.zero} if layout.zero and whole else {}
+    zero = {key: size for key in ("zero", "ps") if whole and (size := getattr(layout, key))}
     if max(wished.values()) == 1 or not divides(wished, tp, cells):
         return zero
     cut = wished["pp"] > 1 and framework == "torch"
@@ -237,7 +237,7 @@ def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout)
                 "Tensor parallel groups lie inside a host: choose a divisor, or --ranks-per-host.",
             )
         return wished
-    planned = layout.tp or (1 if layout.pp or layout.cp or layout.ep else None)
+    planned = layout.tp or (1 if layout.pp or layout.cp or layout.ep or layout.ps else None)
     fits = planned in TENSOR_PARALLEL and not any(ranks % planned for ranks in counts.values())
     if planned and fits and sum(counts.values()) >= 2 * planned:
         return planned

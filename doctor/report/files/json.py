@@ -42,6 +42,7 @@ class SmokeLayout(msgspec.Struct, frozen=True):
     micro: int | UnsetType = UNSET
     vpp: int | UnsetType = UNSET
     zero: int | UnsetType = UNSET
+    ps: int | UnsetType = UNSET
     order: str | UnsetType = UNSET
 
 

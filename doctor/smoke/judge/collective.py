@@ -154,7 +154,7 @@ def _gradient(cell: Cell, loss: Loss) -> SmokeCharge:
     words = "the all-reduced gradient that it holds is not the sum of the replicas' gradients"
     if loss.lost is not None:
         places, confidence = (loss.lost,), Confidence.STRONG
-        words = "its gradient is missing in the all-reduced sum that all replicas hold"
+        words = "its gradient is missing in the sum of the replicas' gradients"
     elif loss.everybody:
         decided = False
         words = "on every replica the all-reduced gradient is not the sum of the replicas' gradients"

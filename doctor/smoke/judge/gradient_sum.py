@@ -72,7 +72,8 @@ def _losses(column: list[int], step: int, said: Mapping[int, TrainStep]) -> Iter
             {each for each in column if abs(results[p] + parts[p][each] - sums[p]) <= allowed} for p in rest
         ]
         missing = set.intersection(*explain)
-        lost = min(missing) if rest == column and len(missing) == 1 else None
+        holders = [p for p in column if any(parts[p].values())]
+        lost = min(missing) if rest == holders and len(missing) == 1 else None
         yield Loss(step, tuple(column), tuple(rest), sums[rest[0]], results[rest[0]], lost=lost)
 
 

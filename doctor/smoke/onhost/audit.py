@@ -20,7 +20,7 @@ LARGEST = 2**31 - 1
 def run(trainer: Trainer) -> None:
     """Compute gradients of the rank's own batch and of others, on a whole model; then wait for all ranks."""
     comm = trainer.comm
-    shape = comm.shape._replace(dp=1, tp=1, hosts=(1,), pp=1, cp=1, ep=1, micro=0, vpp=1, zero=0)
+    shape = comm.shape._replace(dp=1, tp=1, hosts=(1,), pp=1, cp=1, ep=1, micro=0, vpp=1, zero=0, ps=0)
     framework = comm.framework
     alone = Comm(shape, 0, comm.page, framework, dict.fromkeys(shape.groups), comm.say)
     model = framework.model(alone)

@@ -155,6 +155,32 @@ def _no_sync(rank: FaultyRank) -> None:
     wrap(rank.trainer, "reduce", reduce)
 
 
+def _clear(rank: FaultyRank, x: Any) -> None:
+    rank.comm.framework.write(x, bytes(4 * rank.comm.framework.size_of(x)))
+
+
+def _lost_part(rank: FaultyRank) -> None:
+    def reduce(inner: Callable[[], None]) -> None:
+        if rank.page.step >= rank.step:
+            rank.page.disturb()
+            _clear(rank, rank.trainer.model.grad)
+        inner()
+
+    wrap(rank.trainer, "reduce", reduce)
+
+
+def _no_update(rank: FaultyRank) -> None:
+    def update(inner: Callable[[int], None], step: int) -> None:
+        framework, flat = rank.comm.framework, rank.trainer.model.flat
+        held = framework.bytes_of(flat)
+        inner(step)
+        if step == rank.step:
+            rank.page.disturb()
+            framework.write(flat, held)
+
+    wrap(rank.trainer, "update", update)
+
+
 def _other_init(rank: FaultyRank) -> None:
     def initial(_: Callable[[], bytes]) -> bytes:
         rank.page.disturb()
@@ -232,12 +258,12 @@ _FAULTS: dict[str, Fault] = {
     "mask-ahead": _ahead,
     "same-data": _same_data,
     "no-sync": _no_sync,
+    "lost-part": _lost_part,
+    "no-update": _no_update,
     "other-init": _other_init,
     "param-bit": lambda rank: rank.at_step(lambda: _flip(rank, rank.trainer.model.flat, 0, 20)),
     "grad-bit": lambda rank: rank.each_gradient(lambda grad: _flip_largest(rank, grad)),
-    "stale": lambda rank: rank.each_gradient(
-        lambda grad: rank.comm.framework.write(grad, bytes(4 * rank.comm.framework.size_of(grad)))
-    ),
+    "stale": lambda rank: rank.each_gradient(lambda grad: _clear(rank, grad)),
     "shuffled": _shuffled,
     "frozen": lambda rank: _rate(rank, 0.0),
     "nan": lambda rank: rank.each_gradient(lambda grad: rank.comm.framework.write(grad, NAN)),

@@ -35,7 +35,8 @@ class FaultyRank:
         usual = "dp" if comm.shape.dp > 1 else "tp" if comm.shape.tp > 1 else "embedding"
         self.group = group or (comm.shape.sums_in if usual == "dp" else usual)
         """The group whose sum is changed by faults in the training's collectives."""
-        sums = "reduce_scatter" if comm.shape.zero and self.group == "dp" else "all_reduce"
+        own = "reduce_scatter" if comm.shape.zero else "reduce" if comm.shape.ps else "all_reduce"
+        sums = own if self.group == "dp" else "all_reduce"
         self.op = {"pp": "broadcast", "pair": ""}.get(self.group, sums)
 
     def at_step(self, do: Callable[[], Any]) -> None:

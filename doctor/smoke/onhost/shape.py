@@ -47,6 +47,8 @@ class CellShape(NamedTuple):
     """ZeRO's stage: each replica updates a shard of the parameters with its shard of the summed gradients. In
     stage 3 all parameters are gathered once more before the backward pass.
     """
+    ps: int = 0
+    """1: the first replica is the parameter server. All push gradients to it and pull what it updates."""
 
     @property
     def stages(self) -> int:

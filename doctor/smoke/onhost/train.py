@@ -130,7 +130,7 @@ class Trainer:
     def update(self, step: int) -> None:
         """One step of Adam with the mean of the replicas' gradients."""
         self.model.update(self.rate(step), self.shape.dp)
-        if self.shape.zero:
+        if self.shape.zero or self.shape.ps:
             self._gather()
 
     # Methods that faults never replace.
@@ -147,6 +147,10 @@ class Trainer:
             whole = self.framework.tensor(data.ljust(self.bytes * self.shape.dp, b"\0"), "float32")
             part = self.framework.bytes_of(self.comm.reduce_scatter(whole, "dp"))
             self.framework.write(grad, self._only(self.dp, part, len(data)))
+        elif self.shape.ps:
+            self.comm.reduce(grad, "dp")
+            if self.dp:  # what it holds now is undefined
+                self.framework.write(grad, bytes(4 * self.framework.size_of(grad)))
         elif not self.shape.dp_in_world:
             self.comm.all_reduce(grad, "dp")
         elif self.shape.dp > 1:
@@ -162,7 +166,9 @@ class Trainer:
         return (bytes(self.bytes * dp) + part).ljust(size, b"\0")[:size]
 
     def _shards(self) -> list[float]:
-        """The projections of each shard of the gradient."""
+        """The projections of each shard of the gradient; a parameter server has all of it."""
+        if self.shape.ps:
+            return [self._projection()[0], *[0.0] * (self.shape.dp - 1)]
         data, framework = self.framework.bytes_of(self.model.grad) if self.bytes else b"", self.framework
         starts = range(0, len(data), self.bytes) if self.bytes else ()
         parts = (self._only(at // self.bytes, data[at : at + self.bytes], len(data)) for at in starts)
@@ -170,6 +176,9 @@ class Trainer:
 
     def _gather(self) -> None:
         """Get from each replica the parameters that it has updated."""
+        if self.shape.ps:
+            self.comm.broadcast(self.model.flat, "dp")
+            return
         data = self.framework.bytes_of(self.model.flat)
         own = data[self.bytes * self.dp : self.bytes * (self.dp + 1)].ljust(self.bytes, b"\0")
         whole = self.comm.all_gather(self.framework.tensor(own, "float32"), "dp")

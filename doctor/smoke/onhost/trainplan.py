@@ -89,17 +89,22 @@ def train_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
         if len(shape.members("embedding", place)) > 1:
             size = parameters(shape.tp)[0].elements
             calls.append(CollectiveCall(step, "embedding", "all_reduce", "float32", 4 * size))
-        calls += _gather_calls(shape, step) if shape.zero else []
+        calls += _gather_calls(shape, step) if shape.zero or shape.ps else []
     return calls
 
 
 def shard(shape: CellShape) -> int:
     """How many parameters a replica updates; the last one perhaps fewer."""
-    return -(-sum(parameter.elements for parameter in parameters(shape.tp)) // shape.dp)
+    return -(-_whole(shape) // shape.dp)
+
+
+def _whole(shape: CellShape) -> int:
+    return sum(parameter.elements for parameter in parameters(shape.tp))
 
 
 def _gather_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
-    return [CollectiveCall(step, "dp", "all_gather", "float32", 4 * shard(shape))]
+    op, size = ("broadcast", _whole(shape)) if shape.ps else ("all_gather", shard(shape))
+    return [CollectiveCall(step, "dp", op, "float32", 4 * size)]
 
 
 def audit_calls(shape: CellShape) -> list[CollectiveCall]:
@@ -142,7 +147,8 @@ def _sum_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
     held = parameters(shape.tp, shape.stages, shape.stage_of(place), shape.vpp)
     size = 4 * sum(parameter.elements for parameter in held)
     slots = shape.tp if shape.dp_in_world else 1
-    return [CollectiveCall(step, shape.sums_in, "all_reduce", "float32", slots * size)]
+    op = "reduce" if shape.ps else "all_reduce"
+    return [CollectiveCall(step, shape.sums_in, op, "float32", slots * size)]
 
 
 def shown(shape: CellShape, step: int) -> bool:

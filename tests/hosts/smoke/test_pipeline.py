@@ -67,14 +67,16 @@ def test_a_fault_of_one_rank_of_a_stage_is_its_own(
 OTHERWISE = "pp=2,dp=2,tp=2,order=tp-pp-dp,accumulation=8"
 HELD = "pp=2,dp=2,tp=2,vpp=2"
 SHARED = "dp=4,tp=2,zero=3"
+SERVED = "ps=1"
 SAID = {
     OTHERWISE: "1F1B with 8 micro-batches, order tp-pp-dp-cp-ep, in 17 groups",
     HELD: "1F1B with 4 micro-batches, 2 stages a rank, in 17 groups",
     SHARED: "dp 4 × tp 2, ZeRO 3, in 7 groups",
+    SERVED: "dp 8 × tp 1, a parameter server, in 2 groups",
 }
 
 
-@pytest.mark.parametrize("plan", [OTHERWISE, HELD, SHARED])
+@pytest.mark.parametrize("plan", [OTHERWISE, HELD, SHARED, SERVED])
 @pytest.mark.parametrize(
     ("fault", "check", "rank"),
     [

@@ -204,6 +204,22 @@ def test_a_replica_without_sync_keeps_its_own_gradient() -> None:
     assert disturbed(ranks) == [0, 1]
 
 
+@pytest.mark.parametrize(("zero", "ps"), [(0, 0), (2, 0), (0, 1)])
+def test_a_part_and_an_update_that_are_lost(zero: int, ps: int) -> None:
+    """Whoever pulls or gathers the parameters gets those of the others at the next step."""
+    shape = CellShape(3, 1, (3,), 4, 7, zero=zero, ps=ps)
+    ranks = ranks_with("", "lost-part", "no-update", shape=shape)
+    right = ranks_with("", "", "", shape=shape)
+    same = [
+        [mine == theirs for mine, theirs in zip(params(one), params(other), strict=True)]
+        for one, other in zip(ranks[1:], ranks[:2], strict=True)
+    ]
+    assert same == [[True] * 5, [True, True, False, zero + ps > 0, zero + ps > 0]]
+    assert params(ranks[0])[:2] == params(right[0])[:2]
+    assert params(ranks[0])[2] != params(right[0])[2]
+    assert disturbed(ranks) == [1, 2]
+
+
 def test_gradients_that_are_wrong() -> None:
     shape = CellShape(4, 1, (4,), 4, 7)
     ranks = ranks_with("grad-bit", "stale", "", "", shape=shape)

@@ -159,9 +159,10 @@ def step_at(shape: CellShape, step: int, place: int) -> TrainStep:
         loss=loss_at(shape, step, dp),
         finite=True,
         params=mark("params", shape.seed, step, part),
-        own=(math.fsum(owns[dp]), 12.0) if shape.zero else projection(shape, step, dp, part),
+        own=(math.fsum(owns[dp]), 12.0) if shape.zero or shape.ps else projection(shape, step, dp, part),
         reduced=math.fsum(
-            own[dp] if shape.zero else projection(shape, step, each, part)[0] for each, own in enumerate(owns)
+            own[dp] if shape.zero or shape.ps else projection(shape, step, each, part)[0]
+            for each, own in enumerate(owns)
         ),
         shards=owns[dp],
         cpu=0.010 * noise(shape, "cpu", step, place),
@@ -180,9 +181,10 @@ def projection(shape: CellShape, step: int, dp: int, part: int) -> tuple[float, 
 
 
 def shards(shape: CellShape, step: int, dp: int, part: int) -> tuple[float, ...]:
-    """The projections of the shards of a replica's gradient, if each replica sums one."""
-    each = range(shape.dp if shape.zero else 0)
-    return tuple(0.5 * noise(shape, "shard", step, dp, part, number) - 0.3 for number in each)
+    """The projections of the shards of a replica's gradient, if replicas sum one each, or a server all."""
+    held = shape.dp if shape.zero else shape.ps
+    some = [0.5 * noise(shape, "shard", step, dp, part, number) - 0.3 for number in range(held)]
+    return (*some, *[0.0] * (shape.dp - held)) if held else ()
 
 
 def noise(shape: CellShape, *what: object) -> float:

@@ -413,6 +413,7 @@ def test_the_smoke_run_rehearses_tensor_parallelism() -> None:
     [
         ("pp=2,dp=2", "--plan", True),
         ("zero=1", "--plan", True),
+        ("ps=1", "--plan", True),
         ("pp=2,dp=2", "inventory", False),
         ("pp=2,tp=2,dp=1", "--plan", False),
         ("dp=4,batch=8", "--plan", False),

@@ -80,7 +80,7 @@ def test_the_shape_is_that_of_the_run_without_a_fault() -> None:
 
 
 OF_RANKS = from_cases(__file__, "OF_RANKS", set[str])
-OF_REPLICAS = {"same-data", "no-sync", "param-bit"}
+OF_REPLICAS = {"same-data", "no-sync", "lost-part", "no-update", "param-bit"}
 
 
 @pytest.mark.parametrize(

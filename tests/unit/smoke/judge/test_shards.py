@@ -85,3 +85,33 @@ def test_a_rank_that_does_not_scatter_is_named() -> None:
     assert (charge.check, charge.ranks) == ("smoke-mismatch", (5,))
     (charge,) = judge(frozen(seen, {5: stuck(entry.position - 1)}))
     assert (charge.check, charge.ranks) == ("smoke-hang", (5,))
+
+
+SERVED = replace(plan_of(4, 2, tp=1, steps=10), layout={"ps": 1})
+
+
+def test_a_healthy_parameter_server_is_silent() -> None:
+    assert judge(healthy(SERVED)) == ()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "check"),
+    [
+        (initial(5), "smoke-desync"),
+        (drifted(5, 4), "smoke-desync"),
+        (lambda result: lost(result, 5, 4), "smoke-collective-wrong"),
+        (audited(5, used=True), "smoke-corruption"),
+    ],
+)
+def test_a_lost_push_and_a_stale_pull_are_those_of_the_worker(spoil: object, check: str) -> None:
+    assert callable(spoil)
+    (charge,) = judge(spoil(healthy(SERVED)))
+    assert (charge.check, charge.ranks) == (check, (5,))
+
+
+def test_a_server_that_stops_is_named_and_not_its_workers() -> None:
+    made = [each for each in entries_of(SERVED.shape(0), 0) if each.phase == "train"]
+    assert [each.call.op for each in made if each.call.step == 3] == ["reduce", "broadcast"]
+    entry = next(each for each in made if each.call.op == "broadcast")
+    (charge,) = judge(frozen(SERVED, {0: stuck(entry.position - 1)}))
+    assert (charge.check, charge.ranks) == ("smoke-hang", (0,))

@@ -55,6 +55,13 @@ from doctor.rules.machines import votes_of
 NOT_THERE = "not installed"
 NEARLY_ALL = 0.75
 """Of the GPUs of a model."""
+DRIVER_LIBRARY = "libcuda.so"
+NEEDED_LIBRARIES = {
+    Backend.NCCL: ("libnccl", "librccl", "libcudart", DRIVER_LIBRARY),
+    Backend.HCCL: ("libhccl",),
+}
+UNUSABLE = {"0": "an empty file", "folder": "a folder"}
+"""By the size of a library."""
 FEW = 4
 """The packages that a finding names."""
 MOST_LISTED = 40
@@ -115,8 +122,9 @@ def version_drift(
     smaller.
 
     How it is known: each host lists the packages that the job's interpreter finds, with the commit of those
-    that were installed from a repository or stay in one. Packages of the system's own tools are left out. A
-    GPU is named if nearly all others of its model have another VBIOS.
+    that were installed from a repository or stay in one. Packages of the system's own tools are left out. The
+    files of NCCL, RCCL, HCCL and the CUDA runtime that ranks would load are compared by name and size. A GPU
+    is named if nearly all others of its model have another VBIOS.
 
     What to do: bring the hosts that differ to the version of the majority. Without a majority both sides are
     shown. Only hosts with the same product (the same kind of accelerator) are compared. If some have only
@@ -211,6 +219,8 @@ def _drift(
     for group in groups:
         for thing, values in _packages_by_name(group).items():
             yield from _outliers(thing, values, "version")
+        for thing, values in _libraries_by_name(group).items():
+            yield from _outliers(thing, values, "file")
         yield from _other_packages(group)
 
 
@@ -228,6 +238,20 @@ def _packages_by_name(pythons: Mapping[str, Python]) -> Mapping[str, Mapping[str
             for name in names
         },
     }
+
+
+def _libraries_by_name(pythons: Mapping[str, Python]) -> Mapping[str, Mapping[str, str]]:
+    """Each library that ranks load -> its file on each host that has one. Other rows compare the driver and
+    the packages.
+    """
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for host, python in pythons.items():
+        for name, (size, file) in python.libraries.items():
+            if size not in UNUSABLE and not name.startswith(DRIVER_LIBRARY):
+                packaged = "-packages/" in file
+                of_file = f"{file.rpartition('/')[2]} of {size} bytes"
+                found[name][host] = "the one of its package" if packaged else of_file
+    return found
 
 
 def _other_packages(pythons: Mapping[str, Python]) -> Iterator[Problem]:
@@ -519,6 +543,40 @@ def _npu(python: Python, summary: str, actual: str) -> Problem:
         evidence=(Evidence(python.path, f"packages found: {_packages(python)}"),),
         values={"python": python.to_type, "torch": _base(python.packages.get("torch", "")) or "VERSION"},
     )
+
+
+@check("library-unusable", PYTHON, PLAN, damage=Damage.BLOCKED)
+def library_unusable(python: Python, plan: JobPlan) -> Iterator[Problem]:
+    """A library that ranks load for their devices is an empty file, a folder, or a stub of CUDA.
+
+    Why it matters: ranks end when they load it ("file too short", "Is a directory"), or they find no GPU. A
+    stub only helps to link programs: it answers every call with an error.
+
+    How it is known: libnccl, librccl, libhccl, libcuda and libcudart are looked for as the loader does it, in
+    the packages of torch, along the login's LD_LIBRARY_PATH and in the loader's cache. Nothing is loaded. A
+    job over gloo needs none of them, and one whose launch sets LD_LIBRARY_PATH may find others.
+
+    What to do: install the package that has the file again (a full disk or a download that was cut leaves it
+    empty), or take its folder out of LD_LIBRARY_PATH.
+    """
+    needed = NEEDED_LIBRARIES.get(plan.backend.value)
+    if not needed:
+        raise Skip("the job does not run over nccl or hccl")
+    if not python.version:
+        raise Skip("the job's interpreter is not there, see torch-missing")
+    if "LD_LIBRARY_PATH" in plan.env:
+        raise Skip("the launch sets LD_LIBRARY_PATH")
+    for name, (size, file) in python.libraries.items():
+        stub = name.startswith(DRIVER_LIBRARY) and "/stubs/" in file
+        if name.startswith(needed) and (size in UNUSABLE or stub):
+            yield Problem(
+                f"{name} is {UNUSABLE.get(size) or 'a stub of the CUDA toolkit'}",
+                expected="a library that ranks can load",
+                actual=f"{file} is {UNUSABLE.get(size) or 'a stub'}",
+                subject=name,
+                evidence=(Evidence(python.path, f"{name} is found at {file} ({size} bytes)"),),
+                commands=(f"ls -lL {quote(file)}", "echo $LD_LIBRARY_PATH"),
+            )
 
 
 @check("version-incompatible", PYTHON, VERSIONS, damage=Damage.BLOCKED)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MOST = 8
 SUFFIXES = extension_suffixes()
 KNOWN = {"torch": "_C.", "torch_npu": "_C.", "mindspore": "_c_expression."}
+SHARED = ["libnccl.so.2", "librccl.so.1", "libhccl.so", "libcuda.so.1"]
+SHARED += ["libcudart.so." + version for version in ("11.0", "12", "13")]
 HOMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "venv", ".venv")
 
 
@@ -131,6 +133,21 @@ def elsewhere(wanted: str, *others: str) -> "Iterator[tuple[str, str]]":
                 yield path, there
 
 
+def shared(paths: "list[str]") -> "Iterator[tuple[str, str, str]]":
+    """Each library that ranks load, its bytes and its file. The loader looks in the packages of torch, along
+    LD_LIBRARY_PATH and in its cache, and passes over what is for another kind of processor.
+    """
+    own = [at + "/lib" for path in paths if path for at in [path + "/torch", *listed(path + "/nvidia", 64)]]
+    near = [at for at in own + os.environ.get("LD_LIBRARY_PATH", "").split(":") if at]
+    cache = cached().decode(errors="replace").split("\0")
+    for name in SHARED:
+        for path in [at + "/" + name for at in near] + [at for at in cache if at.endswith("/" + name)]:
+            if path.isprintable() and os.path.exists(path) and head(path)[:5] != "\x7fELF\x01":
+                size = os.path.getsize(path) if os.path.isfile(path) else "folder"
+                yield name, str(size), os.path.realpath(path)
+                break
+
+
 def is_safe(folder: str) -> bool:
     about = os.stat(folder)
     return about.st_uid in (0, os.geteuid()) and not about.st_mode & 0o002
@@ -175,10 +192,12 @@ def print_own(own: "list[tuple[str, str]]") -> None:
         print("built", line)
     for name, file in unfit(sys.path):
         print("unfit", name, file)
-    near = [os.path.join(at, "libhccl.so") for at in os.environ.get("LD_LIBRARY_PATH", "").split(":") if at]
+    there = list(shared(sys.path))
+    for words in there:
+        print("library", *words)
     for path in sys.path:
         if os.path.isdir(os.path.join(path or ".", "torch_npu")):
-            print("hccl", any(map(os.path.isfile, near)) or b"libhccl.so" in cached())
+            print("hccl", any(words[0] == "libhccl.so" for words in there))
 
 
 def cached() -> bytes:

@@ -52,6 +52,8 @@ class Python:
     """If this one was named and lacks what is wanted: other interpreters that have it -> its version."""
     asked: str = ""
     """The name by which it was asked, if one was named; older recordings do not say it."""
+    libraries: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Each library that its ranks would load -> its number of bytes, or "folder", and its file."""
 
     @property
     def has_torch_npu(self) -> bool:
@@ -66,6 +68,9 @@ class Python:
     def other(self) -> str:
         """Another interpreter of the host that has it, as it may be typed; empty if none is known."""
         return next((path for path in self.elsewhere if to_type(path) == path), "")
+
+
+_LIBRARY = r"^library (\S{1,40}) (\d{1,15}|folder) (/.{1,400})$"
 
 
 def _python(capture: Capture) -> Python:
@@ -99,6 +104,10 @@ def _python(capture: Capture) -> Python:
         next(((v, f"{v.torch} {built[v.torch]}") for v in VENDORS if v.torch in built), None),
         elsewhere,
         "".join(re.findall(r"^asked (\S+)$", capture.stdout, re.MULTILINE)[:1]),
+        {
+            name: (size, file)
+            for name, size, file in re.findall(_LIBRARY, capture.stdout, re.MULTILINE)[:MOST]
+        },
     )
 
 

@@ -195,3 +195,30 @@ def test_stuck_process(names: list[str], examine: Examiner) -> None:
 def test_a_young_process_is_not_stuck(lab: Lab, examine: Examiner) -> None:
     stick("a worker without its launcher", lab["node2"])
     assert_healthy(examine(*ALONE))
+
+
+LIBRARY = "/opt/nccl/libnccl.so.2"
+
+
+def nccl(host: Host, words: str) -> None:
+    """Where a login finds it before all others."""
+    host.write(LIBRARY, words)
+    host.sshd(SetEnv="LD_LIBRARY_PATH=/opt/nccl")
+
+
+def test_a_library_of_ranks_that_is_empty_on_one_host(lab: Lab, examine: Examiner) -> None:
+    """A job over gloo does not load it."""
+    for host in lab:
+        nccl(host, "\x7fELF\x02")
+    options = (*ALONE, *PLAIN)
+    by_nccl = (*options, "--backend", "nccl", "--skip", "gpu-missing")
+    assert_healthy(examine(*by_nccl))
+    host = victim(lab, "any", "empty library")
+    host.write(LIBRARY, "")
+    (found,) = assert_only(examine(*by_nccl), "library-unusable", [host.name])
+    assert found["summary"] == "libnccl.so.2 is an empty file"
+    assert "ls -lL /opt/nccl/libnccl.so.2" in found["remedy"]["commands"]
+    assert_healthy(examine(*options))
+    host.write(LIBRARY, "\x7fELF\x02 of another build")
+    (found,) = assert_only(examine(*options), "version-drift", [host.name], "warn")
+    assert found["subject"] == "libnccl.so.2"

@@ -6,7 +6,7 @@ from importlib.metadata import requires
 
 import pytest
 
-from checks.software import OURS, torch_npu_unusable, version_drift
+from checks.software import OURS, library_unusable, torch_npu_unusable, version_drift
 from doctor.api import Expect, Skip
 from doctor.devices import AMD, NVIDIA, Vendor
 from doctor.devices import ASCEND as ASCEND_ROW
@@ -123,6 +123,78 @@ def test_torch_npu_and_the_libraries_of_cann(said: str, actual: str | None) -> N
     devices = Devices({ASCEND_ROW.name: FoundDevices((0, 1))}, "atlas-a2")
     problems = list(torch_npu_unusable.run(python, Expect(torch="any"), job, devices))
     assert [problem.actual[: len(actual or "")] for problem in problems] == ([actual] if actual else [])
+
+
+STUB = "/usr/local/cuda-12.4/targets/x86_64-linux/lib/stubs/libcuda.so"
+
+
+@pytest.mark.parametrize(
+    ("said", "backend", "found"),
+    [
+        ("library libnccl.so.2 0 /opt/lib/libnccl.so.2.21.5", Backend.NCCL, "libnccl.so.2 is an empty file"),
+        ("library libnccl.so.2 folder /opt/lib/libnccl.so.2", Backend.NCCL, "libnccl.so.2 is a folder"),
+        (f"library libcuda.so.1 1200 {STUB}", Backend.NCCL, "libcuda.so.1 is a stub of the CUDA toolkit"),
+        (
+            "library libhccl.so 0 /usr/local/Ascend/lib64/libhccl.so",
+            Backend.HCCL,
+            "libhccl.so is an empty file",
+        ),
+        ("library libnccl.so.2 9 /opt/stubs/libnccl.so.2", Backend.NCCL, ""),
+        ("library libhccl.so 0 /usr/local/Ascend/lib64/libhccl.so", Backend.NCCL, ""),
+        ("library libcuda.so.1 28 /usr/lib64/libcuda.so.535.104.05", Backend.NCCL, ""),
+        ("library libnccl.so.2 none /opt/lib/libnccl.so.2", Backend.NCCL, ""),
+        ("library libnccl.so.2 0 libnccl.so.2", Backend.NCCL, ""),
+        ("", Backend.NCCL, ""),
+    ],
+)
+def test_a_library_that_no_rank_can_load(said: str, backend: Backend, found: str) -> None:
+    python = printed(PYTHON, f"python 3.11.2 /usr/bin/python3\n{said}\n")
+    job = draft([Host("node1", "node1")], JobWishes(backend=SourcedValue(backend, "test")))
+    assert [problem.summary for problem in library_unusable.run(python, job)] == [found] * bool(found)
+
+
+def test_a_library_is_not_asked_of_every_job() -> None:
+    python = printed(PYTHON, "python 3.11.2 /usr/bin/python3\nlibrary libnccl.so.2 0 /opt/libnccl.so.2\n")
+    with pytest.raises(Skip, match="nccl or hccl"):
+        list(library_unusable.run(python, PLAN))
+    job = draft([Host("node1", "node1")], JobWishes(backend=SourcedValue(Backend.NCCL, "test")))
+    job = replace(job, env={"LD_LIBRARY_PATH": "/opt/own"})
+    with pytest.raises(Skip, match="LD_LIBRARY_PATH"):
+        list(library_unusable.run(python, job))
+
+
+PACKAGED = "library libnccl.so.2 7 /opt/env/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"
+
+
+@pytest.mark.parametrize(
+    ("odd", "usual", "named"),
+    [
+        ("library libnccl.so.2 9 /usr/lib/libnccl.so.2.18.3", PACKAGED, ["libnccl.so.2"]),
+        (
+            "library libnccl.so.2 9 /usr/lib/libnccl.so.2.18.3",
+            "library libnccl.so.2 8 /a/libnccl.so.2.18.3",
+            ["libnccl.so.2"],
+        ),
+        ("library libnccl.so.2 8 /b/libnccl.so.2.18.3", "library libnccl.so.2 8 /a/libnccl.so.2.18.3", []),
+        (PACKAGED.replace(" 7 ", " 8 "), PACKAGED, []),
+        ("", PACKAGED, []),
+        (
+            "library libcuda.so.1 1 /usr/lib/libcuda.so.535.1",
+            "library libcuda.so.1 2 /usr/lib/libcuda.so.550.2",
+            [],
+        ),
+        ("library libnccl.so.2 0 /usr/lib/libnccl.so.2.18.3", PACKAGED, []),
+    ],
+)
+def test_the_files_that_ranks_would_load_are_compared(odd: str, usual: str, named: list[str]) -> None:
+    """Other rows compare packages and drivers."""
+    names = ["node1", "node2", "node3"]
+    said = {host: f"python 3.11.2 /usr/bin/python3\n{odd if host == 'node2' else usual}\n" for host in names}
+    made = recording(
+        names, heard={host: heard(n, names, python=said[host]) for n, host in enumerate(names, 1)}
+    )
+    found = [each for each in report(made).findings if each.check == "version-drift"]
+    assert [(each.subject, each.hosts) for each in found] == [(name, ("node2",)) for name in named]
 
 
 @cases

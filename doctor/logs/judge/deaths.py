@@ -30,6 +30,12 @@ _EXCEPTION = re.compile(
     r"(?:\(\w{1,60}\))?(?:(?::| \().*)?$)"
     r"|^((?:[A-Za-z_]\w{0,60}\.){1,9}[A-Z]\w{0,60}: .*$)"
 )
+OF_OTHERS = re.compile(
+    r"^[\w.]{0,200}(?:CalledProcessError|ChildFailedError|SignalException|ProcessRaisedException|SystemExit"
+    r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt"
+    r"|DeadlockDetectedException)\b"
+)
+"""Exceptions that others cause."""
 LOGGED = (Form.PLAIN, Form.TORCH)
 _ANY_NAME = re.compile(r"(?:^|\]:? |> |\| )([A-Za-z_][\w.]{0,120}(?:: .{0,2000}| \([^()]{1,400}\))?$)")
 """An exception below its frames, whatever it is called."""
@@ -159,17 +165,32 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}
     follow = _ended_by_others(case)
     ill = bool(complain) or bool(follow) or bool(deaths) or bool(case.of(SuspectKind.CONFIRMS))
+    above = _nameless_above(case, deaths)
     for party, line in case.odd:
         mine = key(party, line.file)
         if raised(line) is None or mine in known or party.rank in case.left_alone | follow:
             continue
         death = next((each for each in deaths if not each.keys.isdisjoint((mine, key(party)))), None)
+        death = deaths[0] if line in above else death
         if party.rank is None and death is None and (mine[0] != "host" or line.file in complain):
             continue
         if death is not None:
             death.exceptions.append(line)
         elif ill:
             deaths.append(Suspect({party: None}, [], [line]))
+
+
+def _nameless_above(case: LogCase, deaths: Sequence[Suspect]) -> list[LogLine]:
+    """The exceptions of nobody known above the report of the only end in that file, if all say the same."""
+    ends = [event.line for each in deaths for event in each.events if event.kind is SuspectKind.LEFT]
+    found = [
+        line
+        for party, line in case.odd
+        if key(party, line.file)[0] == "file"
+        and any(line.file == end.file and line.number < end.number for end in ends)
+        if (said := raised(line)) and not OF_OTHERS.match(said)
+    ]
+    return found if len(deaths) == 1 and len({raised(line) for line in found}) == 1 else []
 
 
 def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
-from doctor.logs.judge.deaths import raised
+from doctor.logs.judge.deaths import OF_OTHERS, raised
 from doctor.logs.judge.event import LAST_WORDS
 from doctor.logs.judge.parties import apart, key
 from doctor.logs.judge.words import who
@@ -24,12 +24,6 @@ _LAUNCHER = re.compile(
 """Where launchers raise: their exceptions follow from that of a rank."""
 _COMMAND = re.compile(r"[\w.]{0,40}CalledProcessError: Command (?!.{0,80}(?:run|exec|python|launch|speed))")
 """A command that failed and does not start ranks."""
-_OF_OTHERS = re.compile(
-    r"^[\w.]{0,200}(?:CalledProcessError|ChildFailedError|SignalException|ProcessRaisedException|SystemExit"
-    r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt"
-    r"|DeadlockDetectedException)\b"
-)
-"""Exceptions that others cause."""
 
 
 def own_exception(case: LogCase) -> LogBlame | None:
@@ -38,7 +32,7 @@ def own_exception(case: LogCase) -> LogBlame | None:
     for party, line in case.odd:
         place, said = _PLACE.search(line.text), raised(line)
         command = len(case.odd) == 1 and said is not None and _COMMAND.match(said)
-        if said is None or (_OF_OTHERS.match(said) and not command):
+        if said is None or (OF_OTHERS.match(said) and not command):
             continue
         if not (place or _UNCAUGHT.search(line.text[:200]) or _is_all(line, case.logs.files)):
             continue

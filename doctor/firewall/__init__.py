@@ -11,15 +11,3 @@ from doctor.firewall.doors import opening
 from doctor.firewall.iptables import parse_iptables_save
 from doctor.firewall.nft import parse_nft
 from doctor.firewall.rules import RuleTable
-
-__all__ = [
-    "Action",
-    "Decision",
-    "Manager",
-    "RuleTable",
-    "Ruleset",
-    "combine",
-    "opening",
-    "parse_iptables_save",
-    "parse_nft",
-]

@@ -9,17 +9,3 @@ from doctor.mesh.culprits import MeshBlame, culprits
 from doctor.mesh.plan import MeshPlan, pairs_of, plan_mesh
 from doctor.mesh.proof import not_carried, unproved
 from doctor.mesh.result import Link, Listener, MeshResult, MeshShape
-
-__all__ = [
-    "Link",
-    "Listener",
-    "MeshBlame",
-    "MeshPlan",
-    "MeshResult",
-    "MeshShape",
-    "culprits",
-    "not_carried",
-    "pairs_of",
-    "plan_mesh",
-    "unproved",
-]

@@ -3,15 +3,3 @@
 from doctor.probe.answer import HostAnswer, read
 from doctor.probe.ask import script, through
 from doctor.probe.frames import ABSENT, DAMAGED, NOT_STOPPED, TOKEN, new_token
-
-__all__ = [
-    "ABSENT",
-    "DAMAGED",
-    "NOT_STOPPED",
-    "TOKEN",
-    "HostAnswer",
-    "new_token",
-    "read",
-    "script",
-    "through",
-]

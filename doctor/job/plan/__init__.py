@@ -25,26 +25,3 @@ from doctor.job.plan.job import (
 )
 from doctor.job.plan.offers import LIBRARIES, Offer
 from doctor.job.plan.settle import DEFAULT, HostView, settle
-
-__all__ = [
-    "ASSUMED",
-    "DEFAULT",
-    "GUESSES",
-    "HCCL_PORTS_UP_TO_8_0",
-    "INTERFACE_VARIABLES",
-    "LIBRARIES",
-    "NO_ACCELERATOR",
-    "RUNNING",
-    "HostView",
-    "JobPlan",
-    "Offer",
-    "PlannedHost",
-    "ServersByName",
-    "draft",
-    "interface_with",
-    "is_loopback",
-    "is_untold",
-    "matching_interfaces",
-    "missing_interfaces",
-    "settle",
-]

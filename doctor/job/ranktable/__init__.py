@@ -11,19 +11,3 @@ from doctor.job.ranktable.grouping import PRODUCTS, implied_product
 from doctor.job.ranktable.make import LiveDevice, LiveServer, make_table
 from doctor.job.ranktable.model import Flaw, RankEntry, RankTable, Server, Spot, board_architecture
 from doctor.job.ranktable.read import judge, read_table
-
-__all__ = [
-    "PRODUCTS",
-    "Flaw",
-    "LiveDevice",
-    "LiveServer",
-    "RankEntry",
-    "RankTable",
-    "Server",
-    "Spot",
-    "board_architecture",
-    "implied_product",
-    "judge",
-    "make_table",
-    "read_table",
-]

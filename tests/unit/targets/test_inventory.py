@@ -302,7 +302,7 @@ def test_an_inventory_with_hosts_overrides_slurm(write: Write) -> None:
 
 
 def test_local(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inventory.socket, "gethostname", lambda: "gpu7.lab.example")  # type: ignore[attr-defined]
+    monkeypatch.setattr(inventory.socket, "gethostname", lambda: "gpu7.lab.example")
     this = Host("gpu7.lab.example", "localhost")
     for found in (targets(), targets(local=True, environ={"SLURM_JOB_NODELIST": "a"})):
         assert (found.hosts, found.source, found.local) == ((this,), "local", True)
@@ -310,7 +310,7 @@ def test_local(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (known.name, known.address, known.user, known.ranks) == ("gpu7", "localhost", None, 4)
     other = targets(local=True, stock=write("hosts: a\ndefaults: {user: x, jump: y, devices: 2}"))
     assert other.hosts == (dataclasses.replace(this, expected={"devices": "2"}),)
-    monkeypatch.setattr(inventory.socket, "gethostname", lambda: "my mac")  # type: ignore[attr-defined]
+    monkeypatch.setattr(inventory.socket, "gethostname", lambda: "my mac")
     assert names(targets()) == ["localhost"]
 
 

@@ -104,5 +104,5 @@ def shown_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
 
 
 def lines_of(frames: Sequence[Frame]) -> tuple[object, ...]:
-    """The functions and lines of a stack, to compare it with another."""
-    return tuple((frame.name, frame.file, frame.line) for frame in frames)
+    """The functions and lines of a stack, each once, to compare it with another."""
+    return tuple(dict.fromkeys((frame.name, frame.file, frame.line) for frame in frames))

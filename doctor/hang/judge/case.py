@@ -32,7 +32,7 @@ from doctor.waits import graph
 LOOKS_APART = 2.0
 """The assumed seconds between the looks, if no host reports them."""
 _KEY = re.compile(r"store\w*\.(?:wait|get)\(", re.I)
-_SETS = "find the line that sets the key awaited at {place}, and why no rank came there"
+SETS = "find the line that sets the key awaited at {place}, and why no rank came there"
 ANSWERED = 3.0
 """Seconds between the last exchange of ranks and a wait for storage that began then."""
 
@@ -117,13 +117,14 @@ class HangCase:
         if does is None or rank is None:
             return each
         if not pid and each.frames and _KEY.search(each.frames[0].source):
-            does = replace(does, words="waits for a key of the store that nobody has set", do=_SETS)
+            does = replace(does, words="waits for a key of the store that nobody has set", do=SETS)
         where = f"waits in {rank.operation or 'a collective'}" if rank.inside else "is outside as well"
         at = f", {rank.place}" if rank.place else ""
         who = f"rank {rank.rank}" if rank.rank is not None else "another rank"
         words = f"{does.words}; {'that is' if pid else 'it is due from'} {who}, which {where}{at}"
         held = replace(does.held, by_rank=True) if does.held else None
-        found = replace(does, words=words, held=held, place=does.place or each.place)
+        polls = does.polls or not (pid or rank.inside)
+        found = replace(does, words=words, held=held, place=does.place or each.place, polls=polls)
         return replace(each, doing=replace(found, frames=does.frames or each.frames))
 
     def _due_from(self, each: RankStanding) -> RankStanding | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from doctor.hang.judge.case import HangCase, groups_of
+from doctor.hang.judge.case import SETS, HangCase, groups_of
 from doctor.hang.judge.judgement import (
     Activity,
     Cause,
@@ -385,6 +385,9 @@ def _mismatch(case: HangCase) -> HangFinding | None:
     named = named if two or 1 < len(named) < len(case.inside) else ()
     said = "The ranks wait in different collectives: one was skipped, added or reordered."
     do = () if named else (f"compare the order of collectives at these lines: {_lines(case)}",)
+    if STORE in operations:
+        said = "Some ranks wait for a key of the store, and none is left to set it."
+        do = (SETS.format(place=next(each.place for each in case.inside if each.operation == STORE)),)
     if operations <= {"send", "recv"}:
         said = "The ranks wait in sends and receives that do not meet, by order, rank, tag or size."
         do = (f"compare the rank (dst, src), the tag and the size at these lines: {_lines(case)}",)

@@ -62,15 +62,9 @@ def progress(member: JobMember, apart: float, ranks: Ends = NONE) -> Progress:
         read_on=calls > 0 and set(a.positions) != set(b.positions),
         woken=threads.woken(a, b),
         ran=any(look.state == "R" for look in member.looks),
-        lines=len({*_lines(member)}) > 1,
+        lines=len({lines_of(thread.frames) for look in member.looks if (thread := main_thread(look))}) > 1,
         other_thread=any(_other_threads(member, a, b, apart)),
     )
-
-
-def _lines(member: JobMember) -> Iterator[tuple[object, ...]]:
-    """Where its main thread was. A function that calls itself at the same line is there once."""
-    stacks = (thread.frames for look in member.looks if (thread := main_thread(look)))
-    return (tuple(dict.fromkeys(lines_of(frames))) for frames in stacks)
 
 
 def _network(member: JobMember, a: Look, b: Look, ranks: Ends) -> int:

@@ -136,6 +136,14 @@ def test_an_answer_that_is_due_from_a_rank_is_no_key_if_the_line_asks_no_store()
         assert ("waits for input; it is due from rank 0" in says) == (rank == 1)
 
 
+def test_who_waits_for_a_key_is_not_accused_while_the_one_that_is_to_set_it_works() -> None:
+    made, _, _ = told(recorded("healthy-store_one"))
+    assert (made.verdict, [each.rank for each in made.suspects]) == (HangState.UNKNOWN, [0])
+    made, _, do = told(recorded("loop-key0-0"))
+    assert made.sentence == "Some ranks wait for a key of the store, and none is left to set it."
+    assert do.startswith("find the line that sets the key awaited at train.py:44")
+
+
 def test_a_send_beside_a_collective_is_a_skipped_collective() -> None:
     def barrier(look: Look) -> Look:
         main, *others = look.python

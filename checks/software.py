@@ -553,11 +553,11 @@ def library_unusable(python: Python, plan: JobPlan) -> Iterator[Problem]:
     stub only helps to link programs: it answers every call with an error.
 
     How it is known: libnccl, librccl, libhccl, libcuda and libcudart are looked for as the loader does it, in
-    the packages of torch, along the login's LD_LIBRARY_PATH and in the loader's cache. Nothing is loaded. A
-    job over gloo needs none of them, and one whose launch sets LD_LIBRARY_PATH may find others.
+    the packages of torch, along the login's library path and in the loader's cache. Nothing is loaded. A job
+    over gloo needs none of them, and one whose launch sets the library path may find others.
 
     What to do: install the package that has the file again (a full disk or a download that was cut leaves it
-    empty), or take its folder out of LD_LIBRARY_PATH.
+    empty), or take its folder out of the library path.
     """
     needed = NEEDED_LIBRARIES.get(plan.backend.value)
     if not needed:
@@ -571,7 +571,7 @@ def library_unusable(python: Python, plan: JobPlan) -> Iterator[Problem]:
         if name.startswith(needed) and (size in UNUSABLE or stub):
             yield Problem(
                 f"{name} is {UNUSABLE.get(size) or 'a stub of the CUDA toolkit'}",
-                expected="a library that ranks can load",
+                expected="a shared library",
                 actual=f"{file} is {UNUSABLE.get(size) or 'a stub'}",
                 subject=name,
                 evidence=(Evidence(python.path, f"{name} is found at {file} ({size} bytes)"),),

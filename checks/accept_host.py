@@ -20,9 +20,9 @@ from doctor.api import (
 )
 from doctor.facts.baseline import FLOOR, CollectiveFloor, Floor
 from doctor.facts.smoke import SMOKE, JudgedRun, SmokeRounds
+from doctor.rules.accept import LEFT_OF_MANY
 from doctor.rules.alone import HostRate, host_rates, of_floor, rate_text
 from doctor.smoke.judge.cells import arithmetic
-from doctor.smoke.judge.pairs import LEFT_OF_MANY
 from doctor.smoke.judge.speed import LEAST_HOSTS, spread
 
 LEAST, LEAST_IF_SHARED, TIMES_NOISE = 0.1, 0.6, 6

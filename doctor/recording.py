@@ -21,6 +21,7 @@ from doctor.probe import HostAnswer
 from doctor.savedrun import SavedRun
 from doctor.smoke.plan import MOST_PATHS, MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult, divides
+from doctor.smoke.soak import Soak
 from doctor.targets.inputkind import InputKind
 from doctor.text.nodeset import is_host
 from doctor.text.outfile import write_file
@@ -67,6 +68,7 @@ class Recording:
     smoke_wanted: bool = False
     smoke: tuple[SmokeResult, ...] = ()
     """The smoke run, and its repeats without the hosts that it blamed."""
+    soak: Soak | None = None
     no_smoke: str = ""
     """Why no smoke run was made although one was wanted."""
     notes: tuple[str, ...] = ()
@@ -143,6 +145,18 @@ def _nonsense(recording: Recording) -> Iterator[str]:
         yield "its floor is out of range"
     for run in recording.smoke:
         yield from _nonsense_of_smoke(run, known)
+    if soak := recording.soak:
+        told = [
+            (host, value) for _, did in soak.rounds for own in did.values() for host, value in own.items()
+        ]
+        times = [*(at for at, _ in soak.rounds), *(at for _, at, _ in soak.left)]
+        if not (
+            known >= {*(host for host, _ in told), *(host for host, _, _ in soak.left)}
+            and all(0 < value < 1e18 for _, value in told)
+            and all(0 <= at < 1e11 for at in times)
+            and 0 < soak.every < MOST_COUNT
+        ):
+            yield "the rounds of its soak do not add up"
 
 
 def _hosts_of(mesh: MeshResult | None) -> Iterator[str]:

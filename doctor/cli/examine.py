@@ -89,6 +89,13 @@ class AcceptWishes:
         not_with=(REPLAY,),
         panel=ExamFlags.PANEL,
     )
+    soak: float | None = option(
+        *("--for TIME", "Repeat it for so long, such as 30m, 8h or 3d: who slows down or dies is told."),
+        not_with=(REPLAY,),
+        panel=ExamFlags.PANEL,
+        min=1,
+        max=30 * 86_400,
+    )
     csv: Path | None = any_option(
         "--csv FILE", "The collectives of all sizes as CSV; - is stdout.", panel=Outputs.PANEL
     )
@@ -108,7 +115,7 @@ def accept(request: Request, wishes: AcceptWishes) -> int:
     refuse_conflicts(request, wishes)
     floor = read_floor(wishes.floor) if wishes.floor else None
     outputs = replace(request.outputs, more=tuple(more))
-    return examine(replace(request, floor=floor, paths=wishes.paths, outputs=outputs))
+    return examine(replace(request, floor=floor, paths=wishes.paths, soak=wishes.soak, outputs=outputs))
 
 
 def _certificate(path: Path, recording: Path | None) -> Format:

@@ -18,6 +18,7 @@ from doctor.cli.otherwords import VALUES
 from doctor.cli.whichlanguage import LanguageWish
 from doctor.errors import suggest
 from doctor.exam.request import Request
+from doctor.text.durations import seconds_of
 from doctor.text.option import KEY, Option, identifier
 
 T = TypeVar("T")
@@ -175,13 +176,16 @@ def _value_meant(typed: str, values: tuple[str, ...]) -> str:
 def a_number(kind: type[float], option: Option, typed: str) -> float:
     low, high = option.min, option.max
     try:
-        number = kind(typed)
+        seconds = seconds_of(typed) if option.metavar == "TIME" else None
+        number = kind(typed if seconds is None else seconds)
     except ValueError:
-        said = f"{typed[:60]!r} is not a {'whole ' * (kind is int)}number"
+        what = "time, such as 30m" if option.metavar == "TIME" else f"{'whole ' * (kind is int)}number"
+        said = f"{typed[:60]!r} is not a {what}"
         raise WrongValue(said, _in_seconds(typed) if option.metavar == "S" else "") from None
     inside = (low is None or number >= low) and (high is None or number <= high)  # false for NaN
     if not inside:
         limits = f"at least {low:g}" if high is None else f"between {low or 0:g} and {high:g}"
+        limits = "a time from 1s to 30d" if option.metavar == "TIME" else limits
         raise typer.BadParameter(f"{typed[:60]} is not {limits}")
     return number
 

@@ -30,6 +30,7 @@ from doctor.recording import Recording
 from doctor.rules.offers import offers_of, offers_to_try
 from doctor.savedrun import SCHEMA
 from doctor.smoke.result import SmokeResult
+from doctor.smoke.soak import Soak
 from doctor.stage import Stage, Tell
 from doctor.text.redact import redact, redact_values
 from doctor.transport import Script, Transport, errors
@@ -88,6 +89,7 @@ class Collection:
     offered: MeshResult | None = None
     no_mesh: str = ""
     smoke: list[SmokeResult] = field(default_factory=list)
+    soak: Soak | None = None
     no_smoke: str = ""
     stopped_by: int | None = None
     pauses: Pauses = field(default_factory=Pauses)
@@ -148,6 +150,7 @@ class Collection:
             unfinished=tuple(name for name in names if name not in done),
             stopped_by=self.stopped_by,
             smoke=tuple(self.smoke),
+            soak=self.soak,
             smoke_wanted=order.smoke,
             no_smoke=self.no_smoke or ("the run was interrupted before it" if self.stopped_by else ""),
             no_mesh=self.no_mesh or ("the run was interrupted before it ended" if self.stopped_by else ""),

@@ -26,7 +26,7 @@ from doctor.exam.way import way_of
 from doctor.expect import Expect, amend
 from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE
 from doctor.facts.run import MESH, OFFERED
-from doctor.facts.smoke import SMOKE
+from doctor.facts.smoke import SMOKE, SOAK
 from doctor.facts.software import ENVIRONMENT
 from doctor.job.launch.process_env import Launch
 from doctor.judge.examine import PreparedExam, build_report, facts_of
@@ -137,6 +137,7 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     floor = request.floor or (recorded and recorded.floor)
     lacking = [*(() if compared else (SINCE,)), *(() if accepts else (FLOOR,))]
     lacking += [] if accepts and floor and floor.collectives else [COLLECTIVE_FLOORS]
+    lacking += [] if request.soak or (recorded and recorded.soak) else [SOAK]
     checks, left_out = select(
         found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted, lacking=lacking
     )
@@ -293,12 +294,14 @@ def _collect(
         if ready:
             collection.unreached.update(ready.absent())
         if syllabus.smoke and not syllabus.no_smoke:
-            from doctor.exam.smoke_rounds import run_smoke
+            from doctor.exam.smoke_rounds import run_smoke, run_soak
 
             before = build_report(collection.read(), syllabus.before_smoke(), playbook)
             run_smoke(collection, training, before)
             if ready:
                 collection.unreached.update(ready.absent())
+            if request.soak:
+                run_soak(collection, training, request.soak)
     except KeyboardInterrupt as stop:
         collection.stopped_by = signal_of(stop)
     finally:

@@ -225,6 +225,8 @@ class Request:
     """The Floor that links are to reach; an option of `accept` alone."""
     ready: Ready | None = None
     """The hosts, if a way to them exists already."""
+    soak: float | None = None
+    """For how many seconds an acceptance test is repeated."""
     paths: tuple[str, ...] = ()
     """The folders in which hosts are to store something; an option of `accept` alone."""
     outputs: Outputs = field(default_factory=Outputs)

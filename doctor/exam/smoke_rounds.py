@@ -31,10 +31,14 @@ from doctor.rules.interpreter import no_common_framework, other_framework
 from doctor.rules.login import environment_of
 from doctor.rules.offers import names_data_address
 from doctor.smoke.agents import smoke_script
+from doctor.smoke.judge import judge
+from doctor.smoke.judge.charge import WARNINGS
 from doctor.smoke.plan import HostDevices, NoGroup, SmokeWishes, plan_smoke, refuse_plan
 from doctor.smoke.result import OmittedSmokeHost, SmokeResult
 from doctor.smoke.run import SmokeRun
+from doctor.smoke.soak import Soak, figures_of
 from doctor.stage import Stage
+from doctor.text.durations import duration
 from doctor.text.interpreter import to_type
 from doctor.text.nodeset import fold
 
@@ -104,6 +108,44 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
             collection.progress(Stage("smoke", f"once more, without {fold(blamed)}"))
             if job.backend.value is Backend.HCCL:
                 await_release(collection, fit)
+
+
+def run_soak(collection: Collection, wishes: SmokeWishes, seconds: float) -> None:
+    """A round that breaks is kept whole, as is the one after it; the hosts that it names end there."""
+    until, reading, show = time.monotonic() + seconds, collection.read(), collection.progress
+    first = next((run for run in reading.runs[-1:] if run.passed), None)
+    fit, left_out = ([*first.plan.hosts], [*first.result.left_out]) if first else ([], [])
+    soak, whole = Soak(), True
+
+    def tell(stage: Stage) -> None:
+        left = duration(max(0.0, until - time.monotonic()))
+        show(replace(stage, doing=f"round {soak.done + 1} of the soak, {left} left: {stage.doing}"))
+
+    collection.soak, collection.progress, wishes = soak, tell, replace(wishes, inject=(), again=True)
+    while fit and collection.left() > 0 and (time.monotonic() < until or not whole):
+        if reading.plan.backend.value is Backend.HCCL:
+            await_release(collection, fit)
+        at, kept, after = time.time(), len(collection.smoke), whole
+        try:
+            result = _run(collection, reading.plan, fit, wishes, left_out)
+        except UsageError:  # the request does not fit the hosts that are left
+            return
+        finally:
+            del collection.smoke[kept:]
+        if result.end.kind == "interrupted":
+            return
+        faults = [each for each in judge(result) if each.is_fault and each.check not in WARNINGS]
+        whole = result.end.kind == "done" and not faults
+        collection.smoke += [] if whole and after else [result]
+        if whole:
+            soak = soak.with_round(at, figures_of(result))
+        else:
+            why = {host: each.summary for each in faults for host in each.culprit_hosts(result.plan)}
+            gone = ((host, at + result.end.seconds, said) for host, said in why.items())
+            soak = replace(soak, left=(*soak.left, *gone))
+            fit = [host for host in fit if host not in why] if why else []
+            left_out += [OmittedSmokeHost(host, "an earlier smoke run named it") for host in why]
+        collection.soak = soak
 
 
 def _fit_hosts(

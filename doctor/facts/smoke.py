@@ -7,6 +7,7 @@ from doctor.api import RunValue
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import RankOutcome, SmokePlan, SmokeResult
+from doctor.smoke.soak import Soak as Soak
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +80,6 @@ class SmokeRounds:
 
 SMOKE: RunValue[SmokeRounds] = RunValue("smoke")
 """Missing if no smoke run was requested (then there is nothing to check) or it could not run."""
+
+SOAK: RunValue[Soak] = RunValue("soak")
+"""Missing if none was asked for."""

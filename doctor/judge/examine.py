@@ -219,6 +219,7 @@ def _training(reading: Reading, prepared: PreparedExam) -> verdict.Training:
         {} if waived else verdict.untrained(recording.hosts, runs, not_made),
         recording.mesh.seconds if recording.mesh else None,
         recording.floor,
+        recording.soak,
     )
 
 

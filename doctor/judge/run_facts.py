@@ -15,7 +15,7 @@ from doctor.facts.gpus import Gpus
 from doctor.facts.job import LAUNCHES
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.run import ANSWERED, CLOCKS, CUT_OFF, MESH, OFFERED, UNREACHED, Offset, PartialAnswer
-from doctor.facts.smoke import SMOKE, JudgedRun, SmokeRounds
+from doctor.facts.smoke import SMOKE, SOAK, JudgedRun, SmokeRounds
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW, FoundDevices
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, JobTable
 from doctor.job.plan import JobPlan
@@ -109,6 +109,7 @@ def run_facts(reading: Reading, hung: HungTools | None = None) -> Mapping[str, A
         RANK_TABLE.name: table,
         LAUNCHES.name: launches_of(reading, table),
         SMOKE.name: _smoke(reading, recording),
+        SOAK.name: recording.soak or MissingFact(SOAK.name, "no soak was asked for"),
     }
 
 

@@ -35,6 +35,7 @@ from doctor.judge.playbook import ESSENTIAL, NPU_NETWORK, matches
 from doctor.judge.selection import InapplicableSelection
 from doctor.mesh.result import MeshResult
 from doctor.model import Finding, Host, HostStatus, Problem, Result, Scope, Status, UnreachedHost, Verdict
+from doctor.smoke.soak import Soak
 from doctor.text.addresses import is_address
 from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold, is_host
@@ -101,6 +102,7 @@ class Training:
     net_seconds: float | None = None
     """How long the mesh took: the first phase of a smoke run."""
     floor: Floor | None = None
+    soak: Soak | None = None
 
 
 @dataclass(frozen=True, slots=True)

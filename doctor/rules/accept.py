@@ -10,6 +10,9 @@ from doctor.smoke.judge.links import SLOWER_THAN_NETWORKS, measured_cells
 from doctor.smoke.judge.one_way import OneWayRates
 from doctor.smoke.onhost.sweepplan import SCOPES, TIMED, bus_share, size_text
 
+LEFT_OF_MANY = 0.56
+"""What is left of the noise of one turn in the median of five."""
+
 
 class CollectiveRate(msgspec.Struct, frozen=True):
     """How long calls of a collective of one size took, each by its slowest rank."""

@@ -28,8 +28,8 @@ TENSOR_PARALLEL = (1, 2, 4)
 WAVER_TRIES = 3
 MANY_TURNS, FEW_TURNS, MANY_HOSTS = 7, 4, 8
 """Few hosts have few pairs to compare, so each is measured more often; the last two turns only confirm."""
-SWEEP = 15.0
-"""Seconds for collectives by size."""
+SWEEP, SWEEP_AGAIN, TURNS_AGAIN = 15.0, 1.0, 2
+"""Seconds for collectives by size; these and the turns of a round of a soak."""
 OWN_PATHS = ("/dev/shm", "/tmp")
 MOST_PATHS = 8
 
@@ -59,6 +59,8 @@ class SmokeWishes:
     """An acceptance test: all pairs of hosts are measured, each way by itself, so all are in one cell."""
     paths: tuple[str, ...] = ()
     """In an acceptance test: more folders in which each host stores something."""
+    again: bool = False
+    """A round of a soak: short, and it wears out no folder that nobody named."""
 
 
 def check_wishes(wishes: SmokeWishes) -> None:
@@ -134,6 +136,9 @@ def plan_smoke(
         cells.append(tuple(range(first, len(seats))))
     head = job.head.value if job.head.value in counts else taking_part[0]
     turns = MANY_TURNS if len(taking_part) < MANY_HOSTS else FEW_TURNS
+    sweep, paths = SWEEP, (*OWN_PATHS, *wishes.paths)
+    if wishes.again:
+        turns, sweep, paths = TURNS_AGAIN, SWEEP_AGAIN, (OWN_PATHS[0], *wishes.paths)
     plan = SmokePlan(
         backend=_backend(job.backend.value, framework),
         hosts=tuple(taking_part),
@@ -147,8 +152,8 @@ def plan_smoke(
         waver_tries=WAVER_TRIES,
         framework=framework,
         turns=turns if wishes.accept else 0,
-        sweep=SWEEP if wishes.accept else 0.0,
-        paths=tuple(dict.fromkeys((*OWN_PATHS, *wishes.paths))) if wishes.accept else (),
+        sweep=sweep if wishes.accept else 0.0,
+        paths=tuple(dict.fromkeys(paths)) if wishes.accept else (),
         layout=_of_job(layout, tp, cells, framework, job.backend.value),
         order="-".join(dict.fromkeys([*(layout.order or ORDER).split("-"), *AXES])),
     )

@@ -1,4 +1,6 @@
-"""A number of seconds in words."""
+"""A number of seconds in words, and read back."""
+
+import re
 
 SECONDS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -15,3 +17,11 @@ def duration(seconds: float) -> str:
         if len(parts) == 2:
             break
     return " ".join(parts) or f"{seconds:.1f} s"
+
+
+def seconds_of(typed: str, unit: str = "") -> float | None:
+    """ "2h", "30m", "3d" in seconds; None if it is no such time. `unit`: that of a mere number."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw]?)", typed.strip().lower())
+    of = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+    size = of.get(found[2] or unit) if found else None
+    return float(found[1]) * size if found and size else None

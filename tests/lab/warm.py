@@ -158,6 +158,11 @@ class Started:
         assert_typable(out, ON_PAGES_OF_LOGS)
         return out, err
 
+    @property
+    def told(self) -> str:
+        """What it has printed to stderr so far."""
+        return self._said[1].so_far
+
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
             os.kill(self.pid, number)
@@ -187,6 +192,10 @@ class Reader(threading.Thread):
 
     def text(self) -> str:
         self.join()
+        return self.so_far
+
+    @property
+    def so_far(self) -> str:
         return self._read.decode("utf-8", "replace")
 
 

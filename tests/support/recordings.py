@@ -7,7 +7,7 @@ from typing import Any
 from doctor.api import Check
 from doctor.expect import Expect
 from doctor.facts.baseline import FLOOR, SINCE
-from doctor.facts.smoke import SMOKE
+from doctor.facts.smoke import SMOKE, SOAK
 from doctor.job.wishes import JobWishes
 from doctor.judge.examine import PreparedExam, build_report
 from doctor.judge.playbook import Exam, load_exam, load_remedies
@@ -87,7 +87,7 @@ def syllabus(
     smoke run.
     """
     bundled = find_checks().checks if checks is None else tuple(checks)
-    lacking = {FLOOR, SINCE} if smoke else {FLOOR, SINCE, SMOKE}
+    lacking = {FLOOR, SINCE, SOAK} if smoke else {FLOOR, SINCE, SOAK, SMOKE}
     chosen = tuple(check for check in bundled if not lacking & {*check.needs})
     exam = exam or (load_exam("preflight", bundled) if checks is None else Exam("test"))
     rules = {"essential": essential_ids((check.id for check in chosen), exam.essential)} | rules

@@ -32,6 +32,7 @@ from doctor.model import Answer, UnreachedHost
 from doctor.probe import TOKEN, new_token, through
 from doctor.stage import Stage
 from doctor.text.announce import announce
+from doctor.text.durations import seconds_of
 from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.outfile import make_folder, why_not_ours
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 DAY = 24 * 60
 """Minutes. Without --path and --since, files written in the last day are fetched."""
 MOST_MINUTES = 10 * 365 * DAY
-_AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw]?)")
-_UNITS = {"s": 1 / 60, "": 60.0, "m": 1.0, "h": 60.0, "d": float(DAY), "w": 7.0 * DAY}
 SINCE = "Examples: --since 2h, 30m, 3d or '2026-01-31 10:00'."
 OF_JOB = "the job"
 """The folder for files of the job itself. No host has such a name."""
@@ -60,16 +59,14 @@ ROOM = 0.25
 def minutes_since(text: str, now: float | None = None) -> int:
     """The age in minutes: `2h`, `30m`, `3d`, or a local time of this machine. Raises UsageError."""
     now = time.time() if now is None else now
-    if found := _AGO.fullmatch(text.strip().lower()):
-        minutes = float(found[1]) * _UNITS[found[2]]
-    else:
+    if (seconds := seconds_of(text, "h")) is None:
         try:
-            minutes = (now - datetime.fromisoformat(text.strip()).timestamp()) / 60
+            seconds = now - datetime.fromisoformat(text.strip()).timestamp()
         except (ValueError, OverflowError):
             raise UsageError(f"--since: {text[:60]!r} is not a time.", SINCE) from None
-        if minutes < 0:
+        if seconds < 0:
             raise UsageError(f"--since: {text[:60]} is in the future.", SINCE)
-    return max(1, min(MOST_MINUTES, int(minutes) + 1))
+    return max(1, min(MOST_MINUTES, int(seconds / 60) + 1))
 
 
 def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:

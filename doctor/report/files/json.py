@@ -83,6 +83,7 @@ class SmokeEntry(SmokeRunEntry, frozen=True, kw_only=True):
     """The first smoke run, and the runs that repeat it without the hosts that it named."""
 
     runs: tuple[SmokeRunEntry, ...] = ()
+    soak: dict[str, dict[str, tuple[float, float, float, float]]] = {}
 
 
 def smoke_entry(report: Report) -> SmokeEntry | None:
@@ -90,8 +91,8 @@ def smoke_entry(report: Report) -> SmokeEntry | None:
     training = report.training
     if training.runs:
         first, *more = training.runs
-        runs = tuple(_run(run, None) for run in more)
-        return SmokeEntry(runs=runs, **msgspec.structs.asdict(_run(first, training.net_seconds)))
+        runs, soak = tuple(_run(run, None) for run in more), training.soak.told if training.soak else {}
+        return SmokeEntry(runs=runs, soak=soak, **msgspec.structs.asdict(_run(first, training.net_seconds)))
     if not training.not_made:
         return None
     return SmokeEntry(status="skipped", reason=training.not_made, backend=report.plan.carrier.value)

@@ -17,6 +17,7 @@ from doctor.rules.accept import collective_rates
 from doctor.rules.alone import host_rates, rate_text
 from doctor.rules.smoke import together
 from doctor.smoke.onhost.sweepplan import size_text
+from doctor.smoke.soak import Soak
 from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
@@ -57,6 +58,8 @@ def _parts(seen: smoke.RunNumbers, report: Report, id: str, on: Medium) -> Itera
         yield from _links(seen, [host.name for host in report.hosts], on)
     yield from collectives_table(seen.run, report.training.floor)
     yield from alone_table(seen.run)
+    if (soak := report.training.soak) and seen.run is report.training.runs[0]:
+        yield from _soak_table(soak, on)
 
 
 def _charts(run: JudgedRun, id: str, on: Medium) -> Iterator[Part]:
@@ -188,7 +191,8 @@ def _repeats(runs: Sequence[JudgedRun]) -> Iterator[Line]:
         checks = dict.fromkeys(charge.check for charge in run.charges if charge.is_fault)
         named = (Words(f"({', '.join(checks)})"),) if checks else ()
         word, kind = _OUTCOMES[smoke.RunNumbers(run).outcome]
-        yield Words(f"repeated without {_gone(before, run)}:"), Words(word, kind), *named
+        gone = _gone(before, run)
+        yield Words(f"repeated without {gone}:" if gone else "repeated:"), Words(word, kind), *named
 
 
 def _gone(before: JudgedRun, run: JudgedRun) -> str:
@@ -289,3 +293,20 @@ def alone_table(run: JudgedRun) -> Iterator[Table]:
             "Computing and copying by the second of processor time; the file is safe on the disk each time."
         )
         yield Table("Each host alone", heads, tuple(rows), note=note, short=True)
+
+
+def _soak_table(soak: Soak, on: Medium) -> Iterator[Table]:
+    """What each host did by the second; a terminal has room for those that varied most."""
+    found = sorted((v[1] / v[2], what, host, v) for what, own in soak.told.items() for host, v in own.items())
+    shown = found[: MOST_RANKS if on in Medium.HTML | Medium.MARKDOWN else MOST_PAIRS]
+    rows = [(what, host, *(_amount(what, each) for each in told)) for _, what, host, told in shown]
+    note = f"{soak.done} rounds." + (
+        f" {len(found) - len(shown)} more varied less." if found != shown else ""
+    )
+    if rows:
+        heads = ("soak", "host", "first round", "worst round", "median", "last round")
+        yield Table("Rounds of the soak", heads, tuple(rows), note=note, short=True)
+
+
+def _amount(what: str, value: float) -> str:
+    return f"{value:.3g} steps/s" if what == "train" else rate_text(what, value)

@@ -36,7 +36,7 @@ def run(comm: Comm) -> None:
 
 
 def _compute(comm: Comm) -> None:
-    framework = comm.framework
+    framework, turns = comm.framework, min(TURNS, 2 * comm.shape.turns - 1)
     side = SIDE if framework.on_cpu else SIDE_ON_DEVICE
     numbers = encoded([math.sin(n) for n in range(1024)], "float32")
     x = framework.tensor(numbers * (side * side // 1024), "float32")
@@ -55,7 +55,7 @@ def _compute(comm: Comm) -> None:
         ("copy", copy, 2.0 * COPIED, time.thread_time),
     ):
         rates, shares = [], []
-        for _ in range(TURNS + 1):
+        for _ in range(turns + 1):
             began, since, done, spent, passed = burnt(), time.perf_counter(), 0, 0.0, 0.0
             while spent < SLICE and passed < PATIENT:
                 do()
@@ -64,7 +64,7 @@ def _compute(comm: Comm) -> None:
                 comm.page.mark()
             rates.append(done * amount / max(spent, 1e-9))
             shares.append(passed / max(spent, 1e-9))
-        about = {"what": what, "rates": rates[1:], "stretch": sorted(shares[1:])[TURNS // 2]}
+        about = {"what": what, "rates": rates[1:], "stretch": sorted(shares[1:])[turns // 2]}
         comm.say({"ev": "alone", **about})
 
 

@@ -1,7 +1,8 @@
 """Numbers in findings about several hosts: their names, clocks, interfaces, versions and connections."""
 
 import json
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -11,7 +12,7 @@ from doctor.facts.baseline import ChangedFact, CollectiveFloor, Floor, SinceBase
 from doctor.facts.infiniband import InfinibandPort
 from doctor.facts.network import Counters, ResolvedNames, Route, Routes
 from doctor.facts.run import Offset
-from doctor.facts.smoke import JudgedRun, SmokeRounds
+from doctor.facts.smoke import JudgedRun, SmokeRounds, Soak
 from doctor.facts.software import Python
 from doctor.facts.system import Devices, Kernel
 from doctor.job.plan import JobPlan, draft
@@ -48,6 +49,14 @@ def alone_rounds(slow: dict[str, float]) -> SmokeRounds:
     """An acceptance run that measured hosts alone."""
     data = json.dumps(alone(accepting(shares({})), slow, noise=0.0)).encode()
     return SmokeRounds((JudgedRun(decoded(data, Path("run.json")).smoke[0], ()),))
+
+
+def soaked(course: Sequence[float]) -> Soak:
+    """Four hosts: what one does after 20 good rounds."""
+    others = {"h2": 1e9, "h3": 1e9, "h4": 1e9}
+    shares = [1.0] * 20 + [*course]
+    rounds = tuple((10.0 * n, {"copy": {"h1": 1e9 * share, **others}}) for n, share in enumerate(shares))
+    return Soak(rounds, 1, len(rounds))
 
 
 def floors_of_host(least: dict[str, float]) -> tuple[CollectiveFloor, ...]:
@@ -244,6 +253,18 @@ ROWS: dict[str, Row] = {
             Floor(0.0, "", (), floors_of_host({"write": 350e6, "fsync": 450.0})),
         ),
         f"{400 * write:.3g} {400 * write:.3g} …",
+    ),
+    "accept-soak": lambda share=0.4, rounds=8: (
+        (SmokeRounds(()), soaked([share] * rounds)),
+        f"{(slower := f'{100 - 100 * share:.0f}')} {rounds} {slower} …",
+    ),
+    "accept-soak: an episode": lambda share=0.4, rounds=8: (
+        (SmokeRounds(()), soaked([share] * rounds + [1.0] * 9)),
+        f"{(slower := f'{100 - 100 * share:.0f}')} {rounds} {slower} …",
+    ),
+    "accept-soak: a ramp": lambda rounds=24: (
+        (SmokeRounds(()), soaked([math.exp(-(n + 1) / rounds) for n in range(rounds)])),
+        f"{rounds - int(rounds * -math.log(0.9) / 2)} {(last := 62 if rounds == 12 else 60)} {last} …",
     ),
     "version-drift: tie": lambda half=4: (
         (

@@ -14,7 +14,7 @@ import pytest
 from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
 from doctor.expect import Expect
 from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE
-from doctor.facts.smoke import SMOKE, JudgedRun, SmokeRounds
+from doctor.facts.smoke import SMOKE, SOAK, JudgedRun, SmokeRounds
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import load_remedies
@@ -34,7 +34,7 @@ CHECKS = {check.id: check for check in find_checks().checks}
 SMOKE_CHECKS = [
     id
     for id, check in CHECKS.items()
-    if SMOKE in check.needs and not {FLOOR, SINCE, COLLECTIVE_FLOORS} & {*check.needs}
+    if SMOKE in check.needs and not {FLOOR, SINCE, COLLECTIVE_FLOORS, SOAK} & {*check.needs}
 ]
 """Those that judge the run alone, without what it is compared with."""
 FAULTS = from_cases(__file__, "FAULTS", tuple[str, ...])

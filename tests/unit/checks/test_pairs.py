@@ -5,8 +5,8 @@ import random
 
 import pytest
 
+from checks.accept import AGAIN, SlowLinks, slow_links
 from doctor.smoke.judge.one_way import OneWayRates
-from doctor.smoke.judge.pairs import AGAIN, SlowLinks, slow_links
 from doctor.smoke.onhost.bandwidthplan import MOST_WITH_ALL, meetings, pairs_apart
 from doctor.smoke.onhost.shape import CellShape
 from tests.support.accept_runs import shares

@@ -1,0 +1,114 @@
+"""The rounds of a soak: who takes part in which, what is kept of them, and how it ends."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import count
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+import doctor.exam.smoke_rounds as rehearsal
+from doctor.errors import UsageError
+from doctor.smoke.plan import SmokeWishes
+from doctor.smoke.result import SmokePlan, SmokeResult
+from tests.support.smoke.results import healthy
+from tests.unit.exam.test_smoke_rounds import NAMES, Outcome, Stage, hangs, interrupted, well, without
+
+
+def soak(
+    monkeypatch: pytest.MonkeyPatch, outcomes: Sequence[Outcome | BaseException], seconds: float
+) -> Stage:
+    """The smoke run has passed before these rounds; the clock goes on by 5 s whenever it is asked."""
+    stage = Stage([well, *outcomes])
+    stage.rehearse(monkeypatch, accept=True)
+    clock = SimpleNamespace(monotonic=partial(next, count(0, 5)), time=time.time)
+    monkeypatch.setattr(rehearsal, "time", clock)
+    rehearsal.run_soak(stage.collection, SmokeWishes(accept=True), seconds)
+    return stage
+
+
+def test_rounds_are_repeated_until_the_time_is_over_and_only_figures_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = soak(monkeypatch, [well] * 50, 60)
+    kept = stage.collection.recording().soak
+    assert kept is not None
+    assert 3 <= kept.done == len(stage.ran) - 1 < 50
+    assert len(stage.collection.smoke) == 1
+    assert {*kept.rounds[0][1]["train"]} == {*NAMES}
+    first, again = stage.ran[0][0], stage.ran[1][0]
+    assert (again.turns, again.paths) == (2, ("/dev/shm",))
+    assert again.sweep < first.sweep
+
+
+def test_a_host_that_breaks_a_round_ends_there_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = soak(monkeypatch, [well, hangs("node3"), *[well] * 50], 100)
+    kept = stage.collection.recording().soak
+    assert kept is not None
+    assert [(host, bool(why)) for host, _, why in kept.left] == [("node3", True)]
+    assert stage.took_part[:4] == [without(), without(), without(), without("node3")]
+    assert {*kept.rounds[-1][1]["train"]} == {*without("node3")}
+    assert [run.end.kind for run in stage.collection.smoke] == ["done", "still", "done"]
+
+
+def test_a_host_that_breaks_the_last_round_leaves_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = soak(monkeypatch, [hangs("node3"), well], 6)
+    assert [run.end.kind for run in stage.collection.smoke] == ["done", "still", "done"]
+
+
+def slow(plan: SmokePlan) -> SmokeResult:
+    """A host that is stopped for half of its time: a fault of the pace."""
+    result, host = healthy(plan), "node2"
+    ranks = tuple(
+        replace(
+            seen,
+            steps=tuple(
+                msgspec.structs.replace(step, compute=0.3, cpu=0.05, queued=0.01)
+                if seat.host == host
+                else step
+                for step in seen.steps
+            ),
+        )
+        for seat, seen in zip(plan.seats, result.ranks, strict=True)
+    )
+    return replace(result, ranks=ranks)
+
+
+def test_a_slow_host_stays_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = soak(monkeypatch, [slow] * 50, 60)
+    assert {*stage.took_part} == {without()}
+    assert len(stage.collection.smoke) == 1
+
+
+def test_ctrl_c_keeps_the_rounds_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([well, well, well, KeyboardInterrupt()])
+    stage.rehearse(monkeypatch, accept=True)
+    with pytest.raises(KeyboardInterrupt):
+        rehearsal.run_soak(stage.collection, SmokeWishes(accept=True), 1000)
+    kept = stage.collection.recording().soak
+    assert kept is not None
+    assert (kept.done, len(stage.collection.smoke)) == (2, 1)
+
+
+def test_a_deadline_in_a_round_ends_the_soak(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = soak(monkeypatch, [well, interrupted], 1000)
+    assert stage.collection.soak is not None
+    assert (stage.collection.soak.done, len(stage.collection.smoke)) == (1, 1)
+
+
+def test_without_a_run_that_passed_there_is_no_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([interrupted])
+    stage.rehearse(monkeypatch, accept=True)
+    rehearsal.run_soak(stage.collection, SmokeWishes(accept=True), 1000)
+    assert stage.collection.soak is not None
+    assert (stage.collection.soak.done, len(stage.ran)) == (0, 1)
+
+
+def test_hosts_that_do_not_fit_the_request_end_the_soak(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = soak(monkeypatch, [well, hangs("node3"), UsageError("they do not fit")], 1000)
+    assert [run.end.kind for run in stage.collection.smoke] == ["done", "still"]
+    assert stage.collection.soak is not None
+    assert (stage.collection.soak.done, len(stage.collection.soak.left)) == (1, 1)

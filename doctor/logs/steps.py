@@ -22,6 +22,10 @@ _FINISHED = re.compile(
 _TESTED = re.compile(
     r"^=+ \d{1,6} passed(?!.*\b(?:failed|errors?)\b).* in [\d.]+s.*=$|^100% tests passed, 0 |^\[  PASSED  \] "
 )
+_GROUP = re.compile(
+    r".{0,200}\b(?:worker group successfully finished\b"
+    r"|Local worker group finished \((?:WorkerState\.)?SUCCEEDED\))"
+)
 _EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
 _COUNT = re.compile(
     r"(?:\b(?:global[_ ]?step|steps?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}"
@@ -53,6 +57,11 @@ def says_finished(text: str) -> bool:
 def says_trained(text: str) -> bool:
     """Whether it says so of a training or its tests, and not of something that was done meanwhile."""
     return (says_success(text) and _TRAINING.search(text) is not None) or _TESTED.search(text) is not None
+
+
+def says_group_finished(text: str) -> bool:
+    """Whether torchrun says that all ranks that it started ended without an error."""
+    return _GROUP.match(text) is not None
 
 
 def counted(text: str) -> tuple[str, Value]:

@@ -16,6 +16,8 @@ from doctor.logs.reading.stacks import own_frame
 
 SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
+GRACE = 30.0
+"""Seconds after which torchrun kills the ranks that its SIGTERM did not end."""
 _CRASHES = (4, 7, 8, 11)
 """Signals by which a process ends for what it did itself."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
@@ -111,7 +113,7 @@ def _follows(case: LogCase, event: Event) -> bool:
     """Whether a rank ended that had complained of others, or that its launcher had ordered to end."""
     if lacks_memory(event.sighting):
         return False
-    if event.keys & case.stopped and signal_of(event.sighting) in (9, None):
+    if (event.keys & case.stopped and signal_of(event.sighting) in (9, None)) or _killed_late(case, event):
         return True
     crashed = (each for each in case.of(SuspectKind.DIED) if each.line.form is Form.MPI and not _by_mpi(each))
     if _by_mpi(event) and any(crashed):  # its reports are in no order of time
@@ -128,6 +130,15 @@ def _follows(case: LogCase, event: Event) -> bool:
     return (
         event.kind is SuspectKind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
     )
+
+
+def _killed_late(case: LogCase, event: Event) -> bool:
+    """Whether torchrun's table tells of a kill as long after its first failure as torchrun waits for that."""
+    if event.line.form is not Form.ELASTIC or signal_of(event.sighting) != 9:
+        return False
+    firsts = (each for each in case.first_failures.values() if each.file == event.line.file)
+    times = ((each.at, event.line.at) for each in firsts)
+    return any(at and own and GRACE - 1 <= own - at <= GRACE * 2 for at, own in times)
 
 
 def _by_mpi(event: Event) -> bool:

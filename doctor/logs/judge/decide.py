@@ -155,9 +155,10 @@ def _absent_or_linked(case: LogCase) -> LogBlame | None:
 
 
 def _scheduler(case: LogCase) -> LogBlame | None:
-    events = case.of(SuspectKind.SCHEDULER)
-    if not events:
+    found = case.of(SuspectKind.SCHEDULER)
+    if not found:
         return None
+    events = tuple(sorted(found, key=lambda each: not explains(each, found[0])))
     head = events[0]
     how = []
     steps = {rank: step for rank, (step, _) in case.last_steps.items()}

@@ -72,8 +72,10 @@ class Recovery:
         alone = self._alone and (later or self._ends_well(event))
         if (not _lasts(event.sighting) and (went_on or alone)) or (not dead and self._printed_on(last)):
             return replace(event, overcome=True)
-        over = event.kind is SuspectKind.ROOT and not self._ended and self._is_over(event)
-        return replace(event, overcome=True, doubted=not harmless) if over else event
+        may = event.kind in (SuspectKind.ROOT, SuspectKind.AFTER) and not self._ended
+        over = self._over(event) if may else None
+        sure = harmless or (over is not None and over.form is Form.ELASTIC)
+        return replace(event, overcome=True, doubted=not sure) if over else event
 
     def _printed_on(self, line: LogLine) -> bool:
         """Whether its only writer printed losses before and after it, so that Python held none back."""
@@ -82,9 +84,9 @@ class Recovery:
         here = (each.lines for each in self._curves if each.file == line.file)
         return any(lines[0] < line.number < lines[-1] for lines in here)
 
-    def _is_over(self, event: Event) -> bool:
-        """Whether its writer says, later and after its last step, that the training is over. A word without a
-        rank may be that of a shell: it counts only at the end of a log to which no launcher wrote.
+    def _over(self, event: Event) -> LogLine | None:
+        """Where its writer or its torchrun says, later and after its last step, that the training is over. A
+        word without a rank may be of a shell: it counts only at the end of a log to which no launcher wrote.
         """
         line = event.sighting.last
         file, tag = self._files[line.file], _TAG.search(line.text)
@@ -97,12 +99,15 @@ class Recovery:
             if over.number <= max((line.number, *steps)) if here else over != output.last:
                 continue
             own, said = ((each.rank, each.device) for each in (line.who, over.who))
-            if own == said != (None, None) and (tag is None or tag[0] in over.text):
-                return line.form not in _LAUNCHERS  # what those say of an end is no complaint
+            by_rank = own == said != (None, None) and (tag is None or tag[0] in over.text)
+            if by_rank or (here and over.form is Form.ELASTIC):
+                return (
+                    over if line.form not in _LAUNCHERS else None
+                )  # those tell of ends, and do not complain
             last = any(each and (each.file, each.number) == (over.file, over.number) for each in ends)
             if alone and last and not (_ends_it(line) and own[0] not in (None, said[0])):
-                return True
-        return False
+                return over
+        return None
 
     def clears(self, party: Party, line: LogLine) -> bool:
         """Whether steps prove that a line that no symptom knows ended nobody."""

@@ -41,7 +41,7 @@ from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, S
 from doctor.logs.reading.window import KEPT, Neighbours, Window, states, windows
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import DamagedInput, InputFile, pieces
-from doctor.logs.steps import says_finished, says_step
+from doctor.logs.steps import says_finished, says_group_finished, says_step
 from doctor.logs.symptoms.match import Matcher
 from doctor.text.redact import redact
 
@@ -549,6 +549,7 @@ class _Scanner:
             facts = self._parse(text)
             plain = not head and facts.form is Form.PLAIN and facts.level not in ("ERROR", "FATAL")
             over = plain and says_finished(text[facts.prefix :])
+            over = over or (not head and says_group_finished(text))
             if over or (not head and found.last is None):
                 line = self._made(ends - window.data.count(b"\n", start, window.end), text, facts)
                 found.last = found.last or line

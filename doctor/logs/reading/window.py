@@ -1,6 +1,7 @@
 """The text of a file piece by piece, with some text before and after each piece.
 
-Lines that a terminal broke at its width, in a text that was copied from one, are joined.
+In a text that was copied, lines that a terminal broke at its width are joined, and what begins every line,
+such as blanks, the `> ` of a quotation or the numbers of `cat -n`, is left out.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from doctor.logs.forms import complaint
 from doctor.logs.forms.line import said_of
@@ -30,6 +31,8 @@ _INSIDE = re.compile(rb"\S\n |[A-Z]\n[A-Z]|[a-z]\n[a-z]|\d\n\d|[\w.,:]\n[.,:;)\]
 _IN_WORDS = re.compile(rb"[a-z :/]\n[a-z0-9]")
 _OWN = re.compile(r"\s{2}|[-+|=*#{<>]|\d{1,12}[,;\t|]")
 """How rows of tables, dictionaries and indented lines begin."""
+_NUMBERED = re.compile(rb"[ \d]{5}\d\t")
+_NO_BREAK = "\xa0".encode()
 _LONGEST = 2000
 _CLOCK = Clock(0.0)
 
@@ -83,6 +86,35 @@ def _continues(line: bytes, before: bytes) -> bool:
         return False
     in_words = _IN_WORDS.fullmatch(before[-1:] + b"\n" + line[:1]) and not text.split(" ", 1)[0].endswith(":")
     return bool(in_words) or not (facts.headed or complaint.complains(text, facts))
+
+
+def margin_of(text: bytes) -> bytes:
+    """An expression for what begins every line. Frames of a traceback keep the blanks that are their own."""
+    lines = [line for line in text.split(b"\n") if line.strip(b"> \t\r")]
+    if len(lines) < _SEVERAL:
+        return b""
+    if text.startswith(b" ") and all(map(_NUMBERED.match, lines)):
+        return _NUMBERED.pattern
+    pairs = takewhile(lambda pair: len({*pair}) == 1, zip(min(lines), max(lines), strict=False))
+    same = bytes(one for one, _ in pairs)
+    margin = same[: len(same) - len(same.lstrip(b"> \t"))]
+    return b"" if any(line.startswith(b'File "', len(margin)) for line in lines) else re.escape(margin)
+
+
+def without_margin(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    begins: re.Pattern[bytes] | None = None
+    margin, rest = None, b""
+    for piece in pieces:
+        text = rest + piece.replace(b"\r\n", b"\n").replace(_NO_BREAK, b" ")
+        if margin is None:
+            margin = margin_of(text)
+            begins = re.compile(b"(?m)^" + margin) if margin else None
+        end = text.rfind(b"\n") + 1 if begins else 0
+        end = end or len(text)
+        rest = text[end:]
+        yield begins.sub(b"", text[:end]) if begins else text
+    if begins and rest:
+        yield begins.sub(b"", rest)
 
 
 AROUND = 16 << 10
@@ -176,7 +208,7 @@ def windows(pieces: Iterable[bytes]) -> Iterator[Window]:
     """The windows of all pieces. The last lines of a piece wait for the next, so that all have neighbours."""
     flow = _Flow()
     try:
-        for piece in pieces:
+        for piece in without_margin(pieces):
             yield from flow.take(piece)
     except DamagedInput:
         yield from flow.rest()

@@ -31,22 +31,25 @@ def launch_files_missing(
     configurations, models and data that options name (--deepspeed, --config, --load, --data-path, …): of
     Megatron's data both files, .bin and .idx. The environment that is activated, by its path, or by a name
     below the conda that the script sources. Each host is asked whether they exist, are empty, and may be read
-    by this user; nothing is run or read. A program that mpirun or `torchrun --no-python` starts must be
-    executable, too. What containers mount must be there; a missing one of `-v` is made, empty, which is a
-    warning. What is inside a container or on another machine, what the script or a program that it runs
-    before may create, and paths with an unknown part are not looked for. If no host has it, this is a
-    warning, because the script may be meant for other machines, unless a file of a similar name is beside it,
-    or the folder around what is mounted is there; of folders of data, models and environments by name nothing
-    is said then.
+    by this user; nothing is run or read. What a loop over hosts starts there by ssh is looked for on these,
+    and with HF_HUB_OFFLINE a model by its name on a hub, in the cache that the script names. A program that
+    mpirun or `torchrun --no-python` starts must be executable, too. What containers mount must be there; a
+    missing one of `-v` is made, empty, which is a warning. What is inside a container or on another machine,
+    what the script or a program that it runs before may create, and paths with an unknown part are not looked
+    for. If no host has it, this is a warning, because the script may be meant for other machines, unless a
+    file of a similar name is beside it, or the folder around what is mounted is there; of folders of data,
+    models and environments by name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """
     for launch in launches:
         of_devices = {mark.text for process in launch.told for mark in process.marks}
         kinds = {slip.path: slip.kind for slip in launch.slips}
+        reached = {process.on for process in launch.told}
         for path in launch.needs:
             kind = kinds.get(path, "")
-            seen = {host: looked[host].get(path, "") for host in plan.names if host in looked}
+            hosts = [host for host in plan.names if host in (reached if reached <= {*plan.names} else looked)]
+            seen = {host: looked[host].get(path, "") for host in hosts if host in looked}
             near = _near(path, seen.values())
             states = {host: _state(state, kind) for host, state in seen.items()}
             folders, files = (list(states.values()).count(kind) for kind in ("a folder", ""))

@@ -19,11 +19,13 @@ from doctor.api import (
     View,
     check,
     fold,
+    grouped,
     maybe,
 )
 from doctor.facts.job import LAUNCHES, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY, VIEW
+from doctor.facts.tables import TABLE_FILES, HostFile
 from doctor.job.launch.directory import Directory, as_address
 from doctor.job.launch.launcher import LaunchNumber, nodes_in
 from doctor.job.launch.process_env import Launch, ProcessEnv
@@ -41,6 +43,8 @@ from doctor.job.launch.rank_starts import file_of, world_said
 from doctor.job.launch.ranks import counted
 from doctor.rules.launch_names import LaunchNames, remark, some
 
+OF_ONE_HOST = ("HCCL_IF_IP", "MS_WORKER_IP", "CM_WORKER_IP")
+"""Variables with an address of the host on which a rank runs."""
 SHOWN = 4
 """The most hosts whose own number is shown."""
 
@@ -54,6 +58,7 @@ SHOWN = 4
     maybe(ADDRESSES),
     maybe(NAMES),
     maybe(IDENTITY),
+    maybe(TABLE_FILES),
     scope=Scope.CLUSTER,
     damage=Damage.BLOCKED,
 )
@@ -65,14 +70,16 @@ def launch_hosts(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     resolved: Mapping[str, ResolvedNames],
     identities: Mapping[str, str],
+    files: Mapping[str, Mapping[str, HostFile]] | None = None,
 ) -> Iterator[Problem]:
     """The launch is for other hosts or another number of them, or starts the same ranks on each.
 
     Why it matters: a launch for one host that is started on several trains a separate model on each, and
     nothing says so. A launch for more hosts than it is started on waits until it times out, and so does one
-    whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere. A
-    launch of mpirun, deepspeed or horovodrun that names no hosts starts all ranks on its own host. Open MPI
-    and horovodrun start nothing if there are more ranks than slots.
+    whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere. With
+    one HCCL_IF_IP or MS_WORKER_IP for all hosts, only the ranks of one of them can listen there. A launch of
+    mpirun, deepspeed or horovodrun that names no hosts starts all ranks on its own host. Open MPI and
+    horovodrun start nothing if there are more ranks than slots.
 
     How it is known: from the scripts and env files of --launch, and from the hosts that were named. The hosts
     of a launcher are in its options, or in a hostfile that is here and that the script does not write. What
@@ -80,8 +87,9 @@ def launch_hosts(
     range (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are
     spare ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS or LSF,
     gets its hosts from the allocation; a script may also name a default hostfile. What `accelerate config`
-    stored on the hosts is not seen, so a missing --num_machines is a warning. Choices that a script makes,
-    launches that it starts in a loop, and jobs that run are not judged.
+    stored is read on each host, and must have another machine_rank on each; without it, a missing
+    --num_machines is a warning. Choices that a script makes, launches that it starts in a loop, and jobs that
+    run are not judged.
 
     What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host, or
     --hostfile. If hosts have scripts of their own, give --launch all of them.
@@ -93,14 +101,23 @@ def launch_hosts(
         if launch.live:
             continue
         names = LaunchNames(launch, book)
+        configured = _configured_on_hosts(launch, plan, files or {})
         numbers = _number_of_hosts(names, plan, needed, in_pods)
         uneven, same = _uneven(names, plan), _same_on_every_host(names, plan, needed)
+        if configured:
+            same = _same_by_configuration(names, configured)
+            machines = [
+                int(said) for own in configured.values() if (said := own.get("num_machines", "1")).isdecimal()
+            ]
+            alike = machines == [len(plan.hosts)] * len(configured)
+            numbers = iter(()) if alike else numbers
         by_name = _numbered_by_name(names, plan, identities or {})
         for found in (
             *numbers,
             *uneven,
             *same,
             *by_name,
+            *_one_address(names, plan),
             *_others(names, plan, in_pods),
             *_too_few_slots(names),
         ):
@@ -364,6 +381,50 @@ def _same_on_every_host(names: LaunchNames, plan: JobPlan, needed: int) -> Itera
         yield from _same_ranks(names, plan)
 
 
+def _configured_on_hosts(
+    launch: Launch, plan: JobPlan, files: Mapping[str, Mapping[str, HostFile]]
+) -> Mapping[str, Mapping[str, str]]:
+    """Host -> what its own copy of the launcher's configuration says; nothing unless all hosts are known."""
+    said = {each.command.options.get("node_rank", "") for told in launch.told if (each := launcher(told))}
+    if len(launch.configs) != 1 or len(launch.told) != 1 or any("$" in each for each in said):
+        return {}
+    place = launch.configs[0].removeprefix("~")
+    found = {
+        host: dict(re.findall(r"(?m)^ *(\w+): *['\"]?(\w+)", file.text))
+        for host in plan.names
+        for path, file in files.get(host, {}).items()
+        if path.endswith(place) and file.text
+    }
+    return found if len(found) == len(plan.names) > 1 else {}
+
+
+def _starts_the_others(own: Mapping[str, str]) -> bool:
+    """Whether the first host starts the ranks of all, as DeepSpeed's launcher does unless told otherwise."""
+    return (
+        own.get("distributed_type") == "DEEPSPEED" and own.get("deepspeed_multinode_launcher") != "standard"
+    )
+
+
+def _same_by_configuration(
+    names: LaunchNames, configured: Mapping[str, Mapping[str, str]]
+) -> Iterator[Problem]:
+    """The problem of hosts whose configurations of the launcher have one number of a node."""
+    (path,), told = names.launch.configs, names.launch.told
+    numbers = {host: own.get("machine_rank", "0") for host, own in configured.items()}
+    static = {own.get("rdzv_backend", "static") for own in configured.values()} == {"static"}
+    static &= not any(map(_starts_the_others, configured.values()))
+    same = [hosts for hosts in grouped((n, host) for host, n in numbers.items()).values() if len(hosts) > 1]
+    if same and static and all(own.get("num_machines", "1") != "1" for own in configured.values()):
+        yield _problem(
+            names,
+            told,
+            f"{path} has one machine_rank on several hosts",
+            "a machine_rank of its own on every host",
+            f"machine_rank: {numbers[same[0][0]]}, on {fold(same[0])}",
+            remark(f"machine_rank 0 on the first host, 1 on the second, in {path}"),
+        )
+
+
 def _numbered_by_name(names: LaunchNames, plan: JobPlan, identities: Mapping[str, str]) -> Iterator[Problem]:
     """The problem of node ranks that are what the names of the hosts end with, if these do not begin at 0."""
     for process in names.launch.told:
@@ -385,6 +446,30 @@ def _numbered_by_name(names: LaunchNames, plan: JobPlan, identities: Mapping[str
                     f"{option} 0, 1 and so on",
                     some([f"{option}={number} on {host}" for host, number in numbers.items()]),
                     remark(f"{option}=$((10#{said}-{found[0]}))"),
+                )
+
+
+def _one_address(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
+    """The problem of one script for all hosts that gives each the address of one of them as its own."""
+    told = names.launch.told
+    if _is_meant_for_each(told):
+        return
+    for process in told:
+        agent = launcher(process)
+        if agent is None or not (goes_by_node_rank(process) and agent.unknown("node_rank")):
+            continue  # a number that is fixed as well is reported as such, or hosts have scripts of their own
+        for name in OF_ONE_HOST:
+            address = as_address(process.env.get(name, ""))
+            owners = names.directory.owners(address) if address else frozenset()
+            others = [host for host in plan.names if host not in owners]
+            if len(owners) == 1 and others:
+                yield _problem(
+                    names,
+                    [process],
+                    f"the script gives every host one {name}: only one of them has that address",
+                    "an address of its own on every host",
+                    f"{name}={address}, of {fold(owners)} and not of {fold(others)}",
+                    remark(f"find {name} in the script by the interface of each host"),
                 )
 
 

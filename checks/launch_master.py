@@ -92,7 +92,9 @@ def master_not_here(
     machine is named: if others know the right address, or if it looks for the name at another host of the
     job, or in its own network. A link-local address without its interface, that of a group and a netmask lead
     to nobody. What the script takes from the login of each host, such as `${MASTER_ADDR:-node1}`, must be the
-    same on all, and the number of a node another one on each. ssh tells which host is the first.
+    same on all, and the number of a node another one on each. If no login sets it and the default is a
+    loopback address, this is a warning, because who starts the script may set it; it is a fault if the logins
+    number the hosts. ssh tells which host is the first. Names of pods in a manifest are looked up in pods.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
@@ -108,6 +110,9 @@ def master_not_here(
             if not is_host(master.address):
                 yield _no_name(names, master, processes, plan.data_address(plan.head.value))
             elif not is_loopback_name(master.address):
+                if not in_pods and _is_of_pods(names, master, processes):
+                    doubts[f"{master.address} in {names.launch.name} is a name that only pods know"] = None
+                    continue
                 yield from _unresolved(names, master, processes, spans, in_pods)
                 if spans and not in_pods and not (launch.live and _has_met(launch, processes)):
                     yield from _seen_elsewhere(names, master, processes, routes or {}, plan)
@@ -256,6 +261,10 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
         if name == "NODE_RANK":
             yield from _same_number(names, own, used)
             continue
+        if name in MASTERS and is_loopback_name(default) and not any(own.values()):
+            yield from _nobody_sets(
+                names, name, default, plan, logins, "NODE_RANK" in {name for name, _ in taken}
+            )
         if not any(own.values()) or not all(used.values()):
             continue
         groups: dict[object, list[str]] = {}
@@ -287,6 +296,37 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
         )
 
 
+def _nobody_sets(
+    names: LaunchNames,
+    name: str,
+    default: str,
+    plan: JobPlan,
+    logins: Mapping[str, Environment],
+    numbered: bool,
+) -> Iterator[Problem]:
+    """The problem of a master that is loopback unless it is set, if no login does so: certain if the logins
+    number the hosts, and none if who starts it has to set a number there anyway.
+    """
+    several = [nodes[0] > 1 for each in names.launch.told if (nodes := nodes_of(each))]
+    given = [bool(logins[host].variables.get("NODE_RANK")) for host in plan.names]
+    if not all(several) or not several or (numbered and not any(given)):
+        return
+    sure = numbered and all(given)
+    yield Problem(
+        f"no login sets {name}: each host waits for itself"
+        + ("" if sure else ", unless who starts it there sets it"),
+        expected="an address of the host of rank 0, on every host",
+        actual=f"{name}={default} on {fold(plan.names)}",
+        subject=names.subject(name),
+        severity=None if sure else Severity.WARN,
+        confidence=Confidence.STRONG,
+        evidence=(Evidence("environment of the login", f"no {name} on {fold(plan.names)}"),),
+        commands=(
+            remark(f"set {name}={plan.data_address(plan.head.value) or 'ADDRESS-OF-RANK-0'} in the script"),
+        ),
+    )
+
+
 def _same_number(names: LaunchNames, own: Mapping[str, str], used: Mapping[str, str]) -> Iterator[Problem]:
     """The problem of hosts that take one number of a node from their logins, or all of them the default."""
     told = [each for each in names.launch.told if goes_by_node_rank(each)]
@@ -298,14 +338,18 @@ def _same_number(names: LaunchNames, own: Mapping[str, str], used: Mapping[str, 
     if len(hosts) < 2 or fewest < len(used):
         return
     number, given = used[hosts[0]], any(own[host] for host in hosts)
+    unset = [host for host in hosts if not own[host]] if given else []
     yield Problem(
-        "hosts take one number of a node from their logins: each of them is that node"
+        "its login sets no NODE_RANK, and the default is the number of another host"
+        if unset
+        else "hosts take one number of a node from their logins: each of them is that node"
         if given
         else "no login sets NODE_RANK: every host is the same node, unless who starts it there sets it",
         expected="a NODE_RANK of its own on every host, from 0",
         actual=f"NODE_RANK={number} on {fold(hosts)}",
         subject=names.subject("NODE_RANK"),
-        where=tuple(Place(host=host) for host in hosts),
+        hosts=tuple(unset),
+        where=tuple(Place(host=host) for host in unset or hosts),
         severity=None if given else Severity.WARN,
         confidence=Confidence.STRONG,
         evidence=(Evidence("environment of the login", f"NODE_RANK={number} on {fold(hosts)}"),),
@@ -370,6 +414,14 @@ def _unresolved(
                 ),
                 commands=_typed(names, master, next(known, "ADDRESS-OF-RANK-0")),
             )
+
+
+def _is_of_pods(names: LaunchNames, master: Master, processes: list[ProcessEnv]) -> bool:
+    """Whether a manifest has a name that no host resolves: these are not its pods."""
+    agents = filter(None, map(launcher, processes))
+    manifest = names.launch.name.endswith((".yaml", ".yml")) and all(each.command.program for each in agents)
+    views = names.directory.views(master.address)
+    return manifest and bool(views) and not any(views.values()) and as_address(master.address) is None
 
 
 def _may_lack(names: LaunchNames, processes: list[ProcessEnv], hosts: list[str]) -> bool:

@@ -145,9 +145,11 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     behind the program go to the program: this is judged if the launcher itself has no number of hosts, and
     several were named. sbatch reads no `#SBATCH` behind the first command, and ends the steps that its script
     does not wait for. srun starts what follows once for each task: if that is a launcher, there must be no
-    more tasks than its hosts. A container with a network of its own is not reached from other hosts, unless
-    it publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, no other host and no other slot in
-    --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins at the port that the head opens.
+    more tasks than its hosts, and the script must ask for as many nodes. A pod of a StatefulSet has its name
+    below the serviceName of this. A container with a network of its own is not reached from other hosts,
+    unless it publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, no other host and no other slot
+    in --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins at the port that the head
+    opens.
 
     What to do: correct the line that the finding shows.
     """
@@ -236,9 +238,11 @@ def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"export {name}=… in the batch script, before srun",
         ),
         "draws": (
-            f"every node draws another value for {name}, as single quotes leave that to its own shell",
+            f"every node draws another value for {name}, as single quotes or a \\ leave that to its"
+            " own shell",
             "one value, drawn by the script",
-            f"double quotes, or a variable that the script sets and exports, for {name}",
+            f"double quotes and no \\ before the $, or a variable that the script sets and exports, for"
+            f" {name}",
         ),
         "host": (
             f"the choice by the name of the host does not set {name} on {slip.like}",
@@ -286,6 +290,17 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "sbatch does not read this line behind a command: the job gets other nodes or tasks",
             "all #SBATCH lines before the first command",
             f"move it above `{like}`",
+        ),
+        "service": (
+            f"the pods of the StatefulSet have no name like {words}: no rank finds the master by it",
+            f"{like}, below the StatefulSet's serviceName",
+            like,
+        ),
+        "nodes": (
+            f"the batch script asks for fewer nodes than the {like} of its launcher, which waits for the"
+            " others",
+            f"nodes for {like}",
+            f"as many nodes as {like} says",
         ),
         "unread": (
             "sbatch does not read this line behind a command",

@@ -117,6 +117,7 @@ def _missing(
     PLAN,
     HERE,
     damage=Damage.LOAD,
+    causes=("interface-missing",),
     severity=Severity.WARN,
     several_hosts=True,
     sphere=Sphere.NETWORK,

@@ -8,6 +8,7 @@ from itertools import pairwise
 from doctor.api import (
     HERE,
     PLAN,
+    VENDORS,
     Backend,
     Damage,
     Evidence,
@@ -23,6 +24,7 @@ from doctor.api import (
 from doctor.facts.network import ADDRESSES, UNNAMED
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.job.plan.interfaces import fitting
+from doctor.rules.devices import too_few_named
 from doctor.rules.hccl_values import OF_TORCH, RANGES
 from doctor.rules.login import environment_of, wrong_value
 
@@ -73,7 +75,7 @@ def launch_values(plan: JobPlan) -> Iterator[Problem]:
 
     How it is known: from the values that all ranks are given alike, by the launch or the inventory, the
     ranges of HCCL's own documentation, and what torch takes. HCCL listens on 32 ports from HCCL_IF_BASE_PORT
-    on.
+    on. CUDA_VISIBLE_DEVICES and its likes are wrong on any host if they name fewer devices than it has ranks.
 
     What to do: set the variable to a value in the range that the finding names, or leave it out.
     """
@@ -91,6 +93,12 @@ def launch_values(plan: JobPlan) -> Iterator[Problem]:
         )
     for name, said, wanted in _refused(plan.env, plan):
         yield wrong_value(name, said, f"{name} is not a value that {_library(name)} takes", wanted)
+    meant = [vendor for vendor in VENDORS if vendor.backend is plan.backend.value]
+    for name in dict.fromkeys(name for vendor in meant for name in vendor.visible):
+        if few := too_few_named(name, plan):
+            devices = "1 device" if few[0] == 1 else f"{few[0]} devices"
+            summary = f"{name} of the launch leaves {devices} to the {few[1]} ranks of a host"
+            yield wrong_value(name, plan.env[name], summary, f"{few[1]}, each once")
 
 
 def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, str]]:

@@ -20,7 +20,7 @@ from doctor.facts.gpus import Gpus
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import DEVICES, Devices
-from doctor.rules.devices import ranks_said
+from doctor.rules.devices import ranks_said, too_few_named
 from doctor.rules.login import devices_are_chosen, environment_of, wrong_value
 
 _NOTHING = ("", "-1")
@@ -49,7 +49,8 @@ def devices_hidden(
     ASCEND_RT_VISIBLE_DEVICES of the login, or of the launch, which overrides it. The runtimes stop reading at
     the first word that is not a device of the host; CUDA sees no device at all if one is named twice. The
     variable is not judged if nobody says how many ranks a host has, nor that of a login if Slurm gives the
-    devices. If it hides all of them, it is a warning: the job may be meant for CPUs.
+    devices. Of a launch that names fewer than there are ranks, launch-values tells. If it hides all, it is a
+    warning: the job may be meant for CPUs.
 
     What to do: name as many devices as the host has ranks, each once, or start fewer ranks.
     """
@@ -63,8 +64,8 @@ def devices_hidden(
     uuids = [gpu.uuid for gpu in listed.listed] if listed else []
     for name in vendor.visible:
         of_login = name not in plan.env
-        if name not in env or (of_login and scheduled):
-            continue
+        if name not in env or (of_login and scheduled) or too_few_named(name, plan):
+            continue  # launch-values tells what the launch alone has wrong
         left = _left(env[name], vendor, numbers, uuids)
         if left is not None and left < said.value:
             yield _problem(name, env, left, said.value, vendor, here, of_login=of_login)

@@ -178,7 +178,7 @@ class Collection:
                 names.of(host),
                 ports,
                 hosts[host].python or (order.wishes.launch.python if order.wishes.launch else None),
-                plan.table_paths,
+                (*plan.table_paths, *(order.wishes.launch.configs if order.wishes.launch else ())),
                 plan.needed_paths,
                 folders=tuple(need.path for need in plan.needs),
                 pythons=order.pythons,

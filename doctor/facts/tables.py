@@ -30,7 +30,7 @@ def _ask_tables(ask: Ask) -> str:
     """Read by a process that nobody waits for: a dead network file system must not hold up other answers."""
     if not ask.tables:
         return ""
-    looks = "\n".join(f"l {shlex.quote(path)}" for path in ask.tables)
+    looks = "\n".join(f"l {shlex.quote(path)}".replace("'~/", "~/'", 1) for path in ask.tables)
     return f"{_LOOK}( {{\n{looks}\n}} 2>/dev/null 5>&- & ) | cat"
 
 

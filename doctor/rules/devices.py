@@ -100,7 +100,8 @@ def problem_of(
 
 def unless_on_cpus(plan: api.JobPlan) -> str:
     """The advice for a job that does not use devices that nobody named; it follows the expected value."""
-    unsaid = (plan.only_plugged_in or plan.only_wanted) and not plan.of_node
+    only_wanted = any(host.devices and host.devices.source == plan.backend.source for host in plan.hosts)
+    unsaid = (plan.only_plugged_in or only_wanted) and not plan.of_node
     return "; if the job trains on CPUs: --backend gloo" if unsaid else ""
 
 
@@ -115,6 +116,14 @@ def ranks_said(plan: api.JobPlan, host: str) -> SourcedValue[int] | None:
     """The ranks of a host if somebody said how many they are."""
     ranks = plan.host(host).ranks
     return ranks if ranks and ranks.source not in api.ASSUMED else None
+
+
+def too_few_named(name: str, plan: api.JobPlan) -> tuple[int, int] | None:
+    """How many devices the launch names, and ranks of a host, if these are more, whatever a host has."""
+    said = plan.env.get(name, "").strip()
+    ranks = [each.value for host in plan.names if (each := ranks_said(plan, host))]
+    named = len({word.strip() for word in said.split(",")})
+    return (named, min(ranks)) if said not in ("", "-1") and named < min(ranks, default=0) else None
 
 
 def without_link(links: PerDevice[bool] | None) -> set[int]:

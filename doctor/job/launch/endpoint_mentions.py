@@ -39,9 +39,12 @@ _PORT = late(
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?(\d{{2,5}})\b",
     re.IGNORECASE,
 )
+_MEETS_BY_URL = (
+    r"--?(?:dist[_-]url|dist[_-]init[_-]addr|init[_-]method|coordinator(?:[_-]addr(?:ess)?)?)[= ]\s*"
+)
 _ENDPOINT = late(
-    rf"(?:--?(?:{_options('rdzv_endpoint')}|dist[_-]url|dist[_-]init[_-]addr|init[_-]method)[= ]\s*"
-    r"|\b(?:MASTER|RDZV|RENDEZ|INIT_METHOD|DIST_URL)\w{0,40}=)[^\s;#]{0,200}?:(\d{2,5})(?![\w.:])",
+    rf"(?:--?(?:{_options('rdzv_endpoint')})[= ]\s*|{_MEETS_BY_URL}|\b(?:MASTER|RDZV|RENDEZ|INIT_METHOD"
+    r"|DIST_URL|(?:JAX_)?COORD(?!S|INATES))\w{0,40}=)[^\s;#]{0,200}?:(\d{2,5})(?![\w.:])",
     re.IGNORECASE,
 )
 _ADDRESS = late(
@@ -59,7 +62,6 @@ _DRAWN = (
 )
 """What is another number each time that a shell reads it."""
 _ON_ITS_DISK = r"file:///(?:tmp|var/tmp|dev/shm)/\S{0,200}"
-_MEETS_BY_URL = r"--?(?:dist[_-]url|dist[_-]init[_-]addr|init[_-]method)[= ]\s*"
 _EXPORT = r"(?:export\s+(?:\w{1,80}=\S{0,200}\s+){0,8})?"
 
 
@@ -148,7 +150,8 @@ def drawn_by_each(text: str) -> str:
     """The option to which every host that reads this text gives another value, if they shall meet by it."""
     found = _OWN["own id"].search(text) or _OWN["own port"].search(text)
     several = re.search(r"--nnodes[= ](?![\"']?1\b)", text) and "--standalone" not in text
-    return found[0].split("=")[0].split()[0] if found and several and "RANDOM=" not in text else ""
+    once = "RANDOM=" in text or runs_on_others(text)
+    return found[0].split("=")[0].split()[0] if found and several and not once else ""
 
 
 def starter(text: str) -> tuple[int, str] | None:

@@ -24,7 +24,7 @@ from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_en
 from doctor.job.launch.given_files import changes_no_files, is_only_given
 from doctor.job.launch.indirect_options import configuration
 from doctor.job.launch.launchers import LAUNCHERS, MASTERS, PORTS, RANK_NAMES
-from doctor.job.launch.manifests import PORT, has_default_port, script_of
+from doctor.job.launch.manifests import PORT, has_default_port, pods_elsewhere, script_of
 from doctor.job.launch.marks import marks_in
 from doctor.job.launch.misread import misread, without_comments
 from doctor.job.launch.one_launch import one_launch
@@ -84,6 +84,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = lambda _: {}, alloca
         mentioned=tuple(each for one in read for each in one.mentioned),
         slips=tuple(each for one in read for each in one.slips),
         needs=tuple(dict.fromkeys(each for one in read for each in one.needs))[:MOST_NEEDS],
+        configs=tuple(dict.fromkeys(each for one in read for each in one.configs)),
         sizes=_agreed(sizes),
     )
 
@@ -150,7 +151,8 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> Laun
     default = (
         [EndpointMention("port", PORT, 0, "a PyTorchJob's default", name)] if has_default_port(text) else []
     )
-    return replace(found, told=tuple(told), mentioned=(*default, *_mentions(text, name)))
+    slips = (*found.slips, *(replace(each, file=name) for each in pods_elsewhere(text, file)))
+    return replace(found, told=tuple(told), mentioned=(*default, *_mentions(text, name)), slips=slips)
 
 
 def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots) -> Launch:
@@ -198,7 +200,18 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         slips=slips,
         sizes=_agreed(sizes),
         needs=() if scheduled else (*(path for path, _ in script.needs if lines), *filter(None, paths)),
+        configs=tuple(path for one in lines if (path := _configured_by(one)) and "$" not in path),
     )
+
+
+def _configured_by(one: ShellCommand) -> str:
+    """The path of its launcher's configuration on the hosts; "" if it has none."""
+    known = one.command.launcher
+    if known is None or not known.options.file or one.apart or not one.folder:
+        return ""
+    found = re.findall(rf"--{known.options.file}[= ](\S+)".replace("_", "[_-]"), " ".join(one.words))
+    path = (found or [known.configuration])[-1].replace("$HOME/", "~/")
+    return path if path[:1] == "~" else os.path.normpath(os.path.join(one.folder, path))
 
 
 def _mentions(text: str, name: str, commands: Sequence[tuple[int, str]] = ()) -> tuple[EndpointMention, ...]:

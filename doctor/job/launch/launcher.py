@@ -274,6 +274,8 @@ class Launcher:
     """An option among these comments -> the variables that a job has if it is given."""
     configured: Callable[[Mapping[str, object]], Sequence[tuple[str, object]] | None] | None = None
     """The options in its configuration file; None if the file belongs to another program."""
+    configuration: str = ""
+    """That file if no option names it."""
     ignores: str = ""
     """Variables that it creates for its ranks and does not read itself."""
 

@@ -9,10 +9,12 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from doctor.job.launch.slips import Slip
 from doctor.text.yamlfile import parse_yaml, plain
 
 _POD = "$POD"
 """Stands for a value that only the pod has."""
+_OF_PODS = (("metadata", "name"), ("spec", "serviceName"))
 _PORT_NAME = "pytorchjob-port"
 PORT = "23456"
 """The port of a PyTorchJob that names none."""
@@ -20,12 +22,27 @@ PORT = "23456"
 
 def script_of(text: str, file: str) -> str | None:
     """The commands of its containers; None if it is not a manifest. Raises InputErrors if it is not YAML."""
-    trees = [plain(parse_yaml(part, file).root) for part in _documents(text)]
-    manifests = [tree for tree in trees if isinstance(tree, dict) and {"apiVersion", "kind"} <= tree.keys()]
+    manifests = _manifests(text, file)
     if not manifests:
         return None
     jobs = [tree for tree in manifests if _replicas(tree)] or manifests
     return "\n".join(line for tree in jobs for line in _lines(tree))
+
+
+def pods_elsewhere(text: str, file: str) -> Iterator[Slip]:
+    """The names of pods of a StatefulSet below another service than its own, which no pod resolves."""
+    for tree in _manifests(text, file):
+        name, service = (_table(tree.get(of)).get(key) for of, key in _OF_PODS)
+        pods = rf"(?m)^(?!.*\bimage:).*?(?<![\w.-])({re.escape(str(name))}-\d+)\.([a-z][a-z\d-]*)"
+        for found in re.finditer(pods, text) if tree["kind"] == "StatefulSet" else ():
+            if service not in (None, found[2]):
+                line = text[: found.end()].count("\n") + 1
+                yield Slip("service", "", line, f"{found[1]}.{found[2]}", like=f"{found[1]}.{service}")
+
+
+def _manifests(text: str, file: str) -> list[dict[str, Any]]:
+    trees = [plain(parse_yaml(part, file).root) for part in _documents(text)]
+    return [tree for tree in trees if isinstance(tree, dict) and {"apiVersion", "kind"} <= tree.keys()]
 
 
 def has_default_port(text: str) -> bool:

@@ -48,6 +48,7 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         yield _at(text, "comment", found.start())
     if not re.search(r"<<|\bsbatch\b", text):  # it may write another script
         yield from _batch(text, all(one.background for one in lines))
+        yield from _fewer_nodes(lines, text)
     for one in lines:
         for word in one.words:
             odd = re.match(rf"{OF_AN_EDITOR.pattern}[\w-]+|[^'\"\s]*[“”‘’]", word)
@@ -91,6 +92,19 @@ def _batch(text: str, in_background: bool) -> Iterator[Slip]:
     alone = in_background and re.search(_DIRECTIVE, text) and not re.search(r"\bwait\b", text)
     if alone and (ends := _ENDS.search(text)):
         yield _at(text, "wait", ends.start())
+
+
+def _fewer_nodes(lines: Sequence[ShellCommand], text: str) -> Iterator[Slip]:
+    """A launcher for more hosts than its batch script asks for, unless several such jobs may be one."""
+    given = read_directives(text)
+    nodes = given.variables.get("SLURM_NNODES", "")
+    for one in lines:
+        known, (hosts, rank) = one.command.launcher, map(one.command.options.get, ("nnodes", "node_rank"))
+        if known is None or known.outer or given.apart or (rank and "SLURM_" not in rank):
+            continue
+        asked = re.search(rf"(?m)^{SRUN.directive}\s.*?(?:-N|--nodes)\b.*", text)
+        if asked and (hosts or "").isdecimal() and int(hosts or 0) > int(nodes or hosts or 0):
+            yield _at(text, "nodes", asked.start(), like=f"{known.options.spelled('nnodes')}={hosts}")
 
 
 def _behind(one: ShellCommand) -> Iterator[Slip]:

@@ -86,7 +86,8 @@ class Launch:
     later. `beside`: the rank tables that its script leaves behind. `unread`: the parts of it that could not
     be read, and other jobs. `met`: its ranks have found each other. `mentioned`: the ports and addresses in
     its text, used or not. `slips`: what its scripts say otherwise than it is meant. `sizes`: those of the
-    model and its groups, by the keys of a parallel plan. `needs`: the paths that every host must have.
+    model and its groups, by the keys of a parallel plan. `needs`: the paths that every host must have,
+    and `configs` those of its launchers' configurations.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Launch:
     slips: tuple[Slip, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    configs: tuple[str, ...] = ()
 
     @property
     def python(self) -> str | None:

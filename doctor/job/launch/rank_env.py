@@ -50,7 +50,9 @@ def world_of(told: ProcessEnv) -> LaunchNumber | None:
         return LaunchNumber("ranks in the rank table", str(told.seat.world))
     agent, variables = launcher(told), _variables(told)
     if agent is not None:
-        return agent.world or (None if agent.launcher.outer else _slots_of(told))
+        slots = () if told.hosts_change or agent.launcher.outer else told.hosts.values()
+        filled = LaunchNumber("slots of the hosts", str(sum(slots))) if slots and all(slots) else None
+        return agent.world or filled
     if variables is not None:
         return _number(told, variables.world[0])
     return next((size for each in NUMBERS.values() if (size := _number(told, each.world[0]))), None)
@@ -125,12 +127,6 @@ def _variables(told: ProcessEnv) -> RankVariables | None:
     if role is not None:
         return next(each.ranks[0] for each in LAUNCHERS if each.role == role)
     return next((each for each in NUMBERS.values() if each.number_in(told.env)), None)
-
-
-def _slots_of(told: ProcessEnv) -> LaunchNumber | None:
-    """One rank for each slot of its hosts."""
-    slots = () if told.hosts_change else told.hosts.values()
-    return LaunchNumber("slots of the hosts", str(sum(slots))) if slots and all(slots) else None
 
 
 def _number(told: ProcessEnv, name: str) -> LaunchNumber | None:

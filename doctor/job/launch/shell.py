@@ -44,6 +44,7 @@ _MAKES = (
 )
 _SHOWN = 6
 """How many words of a command are shown."""
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
 _OF_A_JOB = frozenset({*MASTERS, *PORTS, *PLAIN.kept.split("|")})
 _NEEDED = frozenset({*MASTERS, *PORTS, *RANK_NAMES, "WORLD_SIZE", "RANK_SIZE"})
@@ -95,6 +96,15 @@ def _data_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield from ((word + end, "file" if _NAMES["file"].fullmatch(word) else "data") for end in ends)
 
 
+def _of_hub(values: Mapping[str, expand.Value], models: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The folders of models by the names that a hub has for them, if they must be there already."""
+    folder = values.get("HF_HUB_CACHE") or f"{values.get('HF_HOME')}/hub"
+    if {"1", "true", "yes"} & {str(values.get(name)).lower() for name in _OFFLINE}:
+        for model in models:
+            if re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", model):
+                yield f"{folder}/models--{model.replace('/', '--')}", "model"
+
+
 def read_script(
     text: str, folder: str = "$PWD", read: Read = lambda _: None, given: Mapping[str, str] | None = None
 ) -> ShellScript:
@@ -110,6 +120,7 @@ def read_script(
     if not re.match(r"#!.*\b[kz]sh", text):
         shell.notice_braces()
     found = SlipsOf({"": text, **shell.texts})
+    needs = (need for need, on in shell.needs.items() if "" in on or len(on) > 1)
     return ShellScript(
         tuple(shell.lines),
         env,
@@ -120,7 +131,7 @@ def read_script(
         shell.last,
         found.whole,
         (*map(found.shown, shell.noticed), *(() if unread else shell.slips_of(found))),
-        needs=tuple(need for need in shell.needs if not _may_be_made(*need, found.whole)),
+        needs=tuple(need for need in needs if not _may_be_made(*need, found.whole)),
     )
 
 
@@ -135,9 +146,9 @@ class _Shell(ShellWithScripts):
         self.last = ""
         self.copied: set[str] = set()
         self.made: set[str] = set()
-        self.needs: dict[tuple[str, str], None] = {}
+        self.needs: dict[tuple[str, str], set[str]] = {}
         self.conda, self.environment = "", ""
-        self.elsewhere, self.on = False, ""
+        self.elsewhere, self.hidden, self.on = False, False, ""
         self.brings = False
         self.lost: set[str] = set()
 
@@ -230,14 +241,12 @@ class _Shell(ShellWithScripts):
         limited = {"timeout", "flock", "sbatch", "salloc"} & set(map(program_name, line))
         self.passed += LONG if limited else 0
         wrapped = unwrapped(line)
-        if program_name(line[0]) in ON_ALL and not _ON_ONE_NODE.search("\t".join(line)):
-            quoted = (p.text for word in words for p in word.parts if p.kind == "text" and p.quoted)
-            if drawn := drawn_by_each(" ".join(quoted)):
-                self.notice("draws", drawn, words[0].line)
+        parts = (part for word in words for part in word.parts)
+        texts = "".join(part.text if part.kind == "text" and part.quoted else " " for part in parts)
+        spread = program_name(line[0]) in (*ON_ALL, "ssh") and not _ON_ONE_NODE.search("\t".join(line))
+        if spread and (drawn := drawn_by_each(texts)):
+            self.notice("draws", drawn, words[0].line)
         if wrapped and not wrapped.passes:
-            texts = " ".join(
-                part.text for word in words for part in word.parts if part.kind == "text" and part.quoted
-            )
             more = r"exec$|SendEnv|env-file" + r"|^\$\S*$" * (line[0] != "ssh")
             handed = any(re.search(more, word) for word in line)
             self.lost = set() if handed else {*_NAMED.findall(texts)} & self.values.keys() - _OF_A_SHELL
@@ -288,11 +297,13 @@ class _Shell(ShellWithScripts):
     def _starts_elsewhere(self, line: tuple[str, ...], wrapped: InnerCommand, number: int) -> bool:
         """Whether what a wrapper starts starts ranks. The paths in a container are not those of the host."""
         images = [word for word in line if word.endswith(_IMAGES)]
-        before, here = (self.elsewhere, self.on), wrapped.passes and not images and is_known(line[0])
-        to = SSH.match(" ".join(line))
-        self.elsewhere, self.on = before[0] or not here, to[1].rpartition("@")[2] if to else self.on
+        before = self.elsewhere, self.hidden, self.on
+        here, to = wrapped.passes and not images and is_known(line[0]), SSH.match(" ".join(line))
+        user, _, self.on = to[1].rpartition("@") if to else ("", "", self.on)
+        self.hidden |= not here and (to is None or self.elsewhere or user != "")
+        self.elsewhere |= not here
         started = self.starts_inside(wrapped, number)
-        self.elsewhere, self.on = before
+        self.elsewhere, self.hidden, self.on = before
         if started:
             self._need(images)
         return started
@@ -302,7 +313,10 @@ class _Shell(ShellWithScripts):
     ) -> None:
         """Keep the slips of a command that is not given what it uses where it runs."""
         partly = {name: value.shown for name, value in seen.items() if isinstance(value, expand.Partly)}
-        for name in _NAMED.findall(" ".join({**partly, **command.sets, **command.options}.values())):
+        split = [word for each in line for word in each.split("=", 1)]
+        meets = (to for of, to in pairwise(split) if _NAMES["meets"].fullmatch(of))
+        given = {**partly, **command.sets, **command.options}
+        for name in _NAMED.findall(" ".join((*given.values(), *meets))):
             if name in self.lost and name not in self.values and not self.unread:
                 self.notice("inside", name, number)
         numbers = command.options.get("rdzv_backend", "static") == "static"  # c10d numbers hosts itself
@@ -328,9 +342,12 @@ class _Shell(ShellWithScripts):
                 self._need([f"{self.conda}/envs/{name}" if by_name else line[-1]], "env" if by_name else "")
 
     def _need(self, words: Iterable[str], kind: str = "") -> None:
-        """Keep the absolute paths among these words, if they are certainly used on this host."""
-        if not self.elsewhere and self.decided(""):
-            self.needs |= {(word, kind): None for word in words if _PATH.fullmatch(word)}
+        """Keep the absolute paths among these words, if they are certainly used on this host or one that ssh
+        goes to, and not brought there.
+        """
+        for word in words if not self.hidden and self.decided("") and not (self.on and self.brings) else ():
+            if _PATH.fullmatch(word):
+                self.needs.setdefault((word, kind), set()).add(self.on)
 
     def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, expand.Value]) -> None:
         """Keep the command if it may start ranks."""
@@ -375,7 +392,8 @@ class _Shell(ShellWithScripts):
         later = self.brings or any(each.command.program for each in self.lines)
         self._need([*here, *programs[:1]])
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
-        for path, kind in (*read, *_data_in(split)):
+        cached = _of_hub({**self.values, **prefix}, (to for to, _ in read))
+        for path, kind in (*read, *_data_in(split), *cached):
             if kind == "read" or not (later or any(f"{path}/".startswith(f"{each}/") for each in own)):
                 self._need([path], kind)
         self.lines.append(

@@ -92,7 +92,7 @@ class _TokenReader:
             char = self.text[self.at]
             if char == "\n":
                 self._mark("\n", 1)
-                self._skip_documents()
+                self._over(max(self.documents - self.at, 0))
             elif char.isspace():
                 self.at += 1
             elif self.text.startswith("\\\n", self.at):
@@ -175,9 +175,6 @@ class _TokenReader:
         elif shell := _READS.search(written):
             del self.found[len(self.found) - shell[0].count(" -") :]
             self.found += (Word((_text("-c"),), self.line), document)
-
-    def _skip_documents(self) -> None:
-        self._over(max(self.documents - self.at, 0))
 
     def _arithmetic(self) -> None:
         """`((…))`, also in the head of a for loop: one word that stays unevaluated."""

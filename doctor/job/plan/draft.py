@@ -41,6 +41,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> job.JobPlan:
     planned = tuple(_plan_host(host, wishes, servers, started) for host in hosts)
     tables, own = _told_tables(wishes), wishes.table.path if wishes.table else ""
     port = _master_port(wishes, told)
+    mentioned = port_mentioned(wishes.launch) if wishes.launch else ()
     base = env.get("HCCL_IF_BASE_PORT", "")
     master = _first(told, _launch_source(wishes), MASTERS) or _first(wishes.env, "inventory", MASTERS)
     return job.JobPlan(
@@ -49,7 +50,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> job.JobPlan:
         head=job.find_head(planned, master, wishes.head, {}),
         wished_head=wishes.head,
         master_port=port,
-        master_port_guessed=port.source == _DEFAULT_PORT.source or _is_mentioned(wishes, port),
+        master_port_guessed=port.source in (_DEFAULT_PORT.source, *(each.source for each in mentioned)),
         master_port_drawn=wishes.launch is not None
         and not _is_flag(wishes.master_port)
         and port_is_drawn(wishes.launch, port.value),
@@ -165,12 +166,6 @@ def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int
     if ports:
         return SourcedValue(int(ports[-1].text), ports[-1].source)
     return given or _DEFAULT_PORT
-
-
-def _is_mentioned(wishes: JobWishes, port: SourcedValue[int]) -> bool:
-    """Whether the port is only mentioned in the text of the launch."""
-    found = port_mentioned(wishes.launch) if wishes.launch else ()
-    return any(port.source == each.source for each in found)
 
 
 def _plan_host(

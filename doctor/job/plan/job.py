@@ -8,7 +8,7 @@ from doctor.devices import Vendor
 from doctor.job.launch.table_reference import TableReference
 from doctor.job.needs import FolderNeed
 from doctor.job.parallel import Layout
-from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
+from doctor.job.plan.interfaces import is_loopback
 from doctor.job.ranktable import Server
 from doctor.model import Backend, Framework, SourcedValue
 from doctor.text.addresses import Holders
@@ -198,15 +198,6 @@ class JobPlan:
     def only_plugged_in(self) -> bool:
         """Whether the backend was derived only from devices on the PCI bus without a driver."""
         return self.backend.source == ON_BUS
-
-    @cached_property
-    def only_wanted(self) -> bool:
-        """Whether the backend was derived only from what says that the job is to have devices."""
-        return any(host.devices and host.devices.source == self.backend.source for host in self.hosts)
-
-    def interface_wish(self) -> tuple[str, str] | None:
-        """The variable that names the job's interface, and its value."""
-        return next(((name, self.env[name]) for name in INTERFACE_VARIABLES if self.env.get(name)), None)
 
 
 class ServersByName:

@@ -12,7 +12,7 @@ from doctor.job.framework import common_framework
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.rank_env import is_loopback_name, master_of
-from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
+from doctor.job.plan.interfaces import INTERFACE_VARIABLES, VIRTUAL, is_loopback, matching_interfaces
 from doctor.job.plan.job import (
     DEFAULT_RANKS,
     FOUND,
@@ -224,7 +224,7 @@ def _data_address(
     wanted = plan.env.get("HCCL_IF_IP")
     if wanted and wanted in own:
         return SourcedValue(wanted, "HCCL_IF_IP")
-    wish = plan.interface_wish()
+    wish = next(((name, plan.env[name]) for name in INTERFACE_VARIABLES if plan.env.get(name)), None)
     if wish:
         for interface in matching_interfaces(*wish, sight.addresses):
             for address in sight.addresses[interface]:

@@ -166,6 +166,11 @@ def test_what_all_logins_hide_alike_is_missing_to_the_ranks(examine: GpuExaminer
         assert (found["check"], found["status"], found["hosts"]) == ("devices-hidden", "fail", names)
         script.write_text(f"export CUDA_VISIBLE_DEVICES=0,1,2,3\n{launch}")
         assert_healthy(examine("--launch", str(script)))
+        script.write_text(f"export CUDA_VISIBLE_DEVICES=0,1\n{launch}")
+        outcome = examine("--launch", str(script))
+        (found,) = outcome.report["findings"]
+        assert (found["check"], found["status"], found["hosts"]) == ("launch-values", "fail", [])
+        assert (outcome.hosts("faulty"), outcome.code) == (set(), 1), "the launch is wrong, and no host"
     finally:
         for each in examine.gpus:
             each.host.sshd()

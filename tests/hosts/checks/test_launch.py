@@ -72,6 +72,37 @@ def test_a_master_that_no_rank_would_meet(options: str, says: str, code: int, ex
     assert outcome.code == code
 
 
+def test_a_script_that_gives_every_host_the_address_of_one(examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    line = STARTED.format("--master_addr=node1")
+    path.write_text(f"export HCCL_IF_IP=198.18.0.11\n{line}")
+    argv = (*ALONE, *RESERVED, "--launch", str(path))
+    outcome = examine(*argv, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "launch-hosts", [])
+    assert (outcome.hosts("faulty"), outcome.code) == (set(), 1)
+    assert "of node1 and not of node2" in found["actual"]
+    path.write_text(f"export HCCL_IF_IP=$(hostname -i)\n{line}")
+    outcome = examine(*argv, hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
+def test_each_host_has_its_own_configuration_of_the_launcher(examine: Examiner) -> None:
+    """Copied from the first host with its number; then with a number of its own."""
+    path = examine.folder / "run.sh"
+    path.write_text("accelerate launch --config_file ~/acc.yaml train.py\n")
+    argv = (*ALONE, "--launch", str(path))
+    config = "distributed_type: MULTI_GPU\nmachine_rank: {}\nnum_machines: 2\nnum_processes: 4\n"
+    for name in ("node1", "node2"):
+        examine.lab[name].write("/root/acc.yaml", config.format(0))
+    outcome = examine(*argv, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "launch-hosts", [])
+    assert "~/acc.yaml has one machine_rank on several hosts" in found["summary"]
+    assert (found["actual"], outcome.code) == ("machine_rank: 0, on node[1-2]", 1)
+    examine.lab["node2"].write("/root/acc.yaml", config.format(1))
+    outcome = examine(*argv, hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
 def test_a_host_without_the_image(examine: Examiner) -> None:
     """The image is made on all hosts but one, and then there too, first empty."""
     path = examine.folder / "run.sh"

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from doctor.job.launch.files import read_launch_files
 from doctor.model import Problem, Severity
 from tests.support.cases import cases
-from tests.support.launches import a_plan, judged, words
+from tests.support.launches import a_plan, judged, the_facts, words
 
 
 def problems(folder: Path, text: str, files: dict[str, str], hosts: int = 2) -> list[Problem]:
@@ -46,3 +48,44 @@ def test_a_launch_that_is_meant_is_judged_as_it_is_meant(tmp_path: Path) -> None
         (tmp_path / "run.sh").write_text(line.format(odd))
         (told,) = read_launch_files([tmp_path / "run.sh"]).told
         assert "--master_addr=node1" in told.command
+
+
+MANIFEST = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: trainer}}
+spec:
+  serviceName: meet
+  replicas: 2
+  template:
+    spec:
+      containers:
+      - image: site/trainer-0.dev
+        env: [{{name: MASTER_ADDR, value: {address}}}]
+        command: [bash, -c]
+        args: ["torchrun --nnodes=2 --node_rank=${{HOSTNAME##*-}} --master_addr=$MASTER_ADDR t.py"]
+"""
+
+
+def of_manifest(check: str, folder: Path, address: str) -> tuple[list[Problem], str]:
+    (folder / "job.yaml").write_text(MANIFEST.format(address=address))
+    launch = read_launch_files([folder / "job.yaml"])
+    return judged(check, [launch], a_plan("gloo", 2), the_facts(2, {address: ""}))
+
+
+@pytest.mark.parametrize("address", ["trainer-0.meet", "trainer-0.meet.default.svc.cluster.local", "node1"])
+def test_a_name_that_pods_have(address: str, tmp_path: Path) -> None:
+    assert of_manifest("launch-command", tmp_path, address)[0] == []
+
+
+def test_a_name_below_the_service_of_others(tmp_path: Path) -> None:
+    ((found,), _) = of_manifest("launch-command", tmp_path, "trainer-0.trainer")
+    assert "no name like trainer-0.trainer" in found.summary
+    assert "trainer-0.meet" in found.expected
+    assert "in line 12 of job.yaml" in found.actual
+
+
+def test_hosts_do_not_know_the_names_of_pods(tmp_path: Path) -> None:
+    found, why = of_manifest("master-not-here", tmp_path, "trainer-0.meet")
+    assert found == []
+    assert why == "trainer-0.meet in job.yaml is a name that only pods know"

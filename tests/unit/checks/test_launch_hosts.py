@@ -6,6 +6,7 @@ import pytest
 
 from doctor.exam.flags import apply_flags
 from doctor.exam.request import JobFlags, Request
+from doctor.facts.tables import HostFile
 from doctor.job.launch.files import read_launch_files
 from doctor.job.launch.process_env import Launch
 from doctor.job.wishes import JobWishes
@@ -223,3 +224,28 @@ def test_an_env_file_of_one_host_decides_nothing(tmp_path: Path) -> None:
     problems, doubt = judged(CHECK, [read(tmp_path, text)])
     assert problems == []
     assert "NODE_RANK=0, which is right on one host only" in doubt
+
+
+CONFIG = "distributed_type: {kind}\nmachine_rank: {rank}\nnum_machines: {hosts}\nnum_processes: 16\n"
+
+
+@cases
+def test_configurations_of_the_hosts(
+    options: str, kinds: list[str], ranks: list[int], hosts: int, says: str, tmp_path: Path
+) -> None:
+    launch = read(tmp_path, f"accelerate launch {options} train.py\n")
+    texts = (CONFIG.format(kind=k, rank=n, hosts=hosts) for k, n in zip(kinds, ranks, strict=True))
+    (place,) = launch.configs or ("",)
+    path = f"/home/me{place.removeprefix('~')}"
+    files = {f"node{n}": {path: HostFile("1", text)} for n, text in enumerate(texts, 1)}
+    found, _ = judged(CHECK, [launch], None, {"tables": files})
+    assert [each.summary for each in found] == ([says] if says else [])
+
+
+def test_the_configuration_here_is_only_that_of_one_host(tmp_path: Path) -> None:
+    (tmp_path / "acc.yaml").write_text(CONFIG.format(kind="MULTI_GPU", rank=0, hosts=2))
+    launch = read(tmp_path, "accelerate launch --config_file acc.yaml train.py\n")
+    assert len(judged(CHECK, [launch])[0]) == 1, "nobody knows those of the hosts"
+    texts = (CONFIG.format(kind="MULTI_GPU", rank=rank, hosts=2) for rank in (0, 1))
+    files = {f"node{n}": {f"{tmp_path}/acc.yaml": HostFile("1", text)} for n, text in enumerate(texts, 1)}
+    assert judged(CHECK, [launch], None, {"tables": files}) == ([], "")

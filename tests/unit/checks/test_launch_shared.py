@@ -40,7 +40,7 @@ def test_hosts_that_do_not_meet(name: str, tmp_path: Path) -> None:
     (problem,) = problems(FAULTS[name], tmp_path)
     assert FAULTS[name]["says"] in problem.summary
     assert problem.severity is (Severity.WARN if FAULTS[name].get("warns") else None)
-    assert problem.hosts == ()
+    assert problem.hosts == tuple(FAULTS[name].get("hosts", ()))
 
 
 @pytest.mark.parametrize("name", SOUND)

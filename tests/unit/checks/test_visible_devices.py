@@ -39,6 +39,9 @@ def problems(made: JobPlan, login: dict[str, str], listed: Gpus | None = LISTED)
 def test_as_many_as_ranks(name: str, value: str, ranks: int, expected: str) -> None:
     for login, env in (({name: value}, {}), ({}, {name: value})):
         told = problems(plan(name, ranks, env=env), login)
+        if env and value.strip() not in ("", "-1") and len({*value.replace(" ", "").split(",")}) < ranks:
+            assert told == [], "launch-values tells it once, of the launch"
+            continue
         said = [(each.summary, each.severity.value if each.severity else "fail") for each in told]
         whose = " of the login" if login else ""
         word, _, left = expected.partition(": ")
@@ -48,7 +51,7 @@ def test_as_many_as_ranks(name: str, value: str, ranks: int, expected: str) -> N
 def test_the_launch_overrides_the_login() -> None:
     name = "CUDA_VISIBLE_DEVICES"
     assert problems(plan(name, 4, env={name: "0,1,2,3"}), {name: "0"}) == []
-    assert len(problems(plan(name, 4, env={name: "0"}), {name: "0,1,2,3"})) == 1
+    assert len(problems(plan(name, 4, env={name: "0,1,2,9"}), {name: "0,1,2,3"})) == 1
 
 
 def test_what_nobody_said_and_what_slurm_gives_is_not_judged() -> None:

@@ -84,6 +84,7 @@ SAID = {
         pytest.param("skip@5:3", "smoke-mismatch", 5, marks=pytest.mark.long),
         pytest.param("mask@6:3", "smoke-mask-divergence", 6, marks=pytest.mark.long),
         pytest.param("grad-bit@3:3", "smoke-corruption", 3, marks=pytest.mark.long),
+        pytest.param("param-bit@3:3", "smoke-desync", 3, marks=pytest.mark.long),
     ],
 )
 def test_in_another_order_of_ranks_with_several_stages_a_rank_or_shards(

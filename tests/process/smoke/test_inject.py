@@ -206,7 +206,9 @@ def test_a_replica_without_sync_keeps_its_own_gradient() -> None:
 
 @pytest.mark.parametrize(("zero", "ps"), [(0, 0), (2, 0), (0, 1)])
 def test_a_part_and_an_update_that_are_lost(zero: int, ps: int) -> None:
-    """Whoever pulls or gathers the parameters gets those of the others at the next step."""
+    """Whoever pulls or gathers the parameters gets those of the others at the next step, which began with the
+    old ones.
+    """
     shape = CellShape(3, 1, (3,), 4, 7, zero=zero, ps=ps)
     ranks = ranks_with("", "lost-part", "no-update", shape=shape)
     right = ranks_with("", "", "", shape=shape)
@@ -214,10 +216,24 @@ def test_a_part_and_an_update_that_are_lost(zero: int, ps: int) -> None:
         [mine == theirs for mine, theirs in zip(params(one), params(other), strict=True)]
         for one, other in zip(ranks[1:], ranks[:2], strict=True)
     ]
-    assert same == [[True] * 5, [True, True, False, zero + ps > 0, zero + ps > 0]]
+    assert same == [[True] * 5, [True, True, False, False, zero + ps > 0]]
     assert params(ranks[0])[:2] == params(right[0])[:2]
     assert params(ranks[0])[2] != params(right[0])[2]
     assert disturbed(ranks) == [1, 2]
+
+
+@pytest.mark.parametrize(("zero", "ps"), [(1, 0), (0, 1)])
+def test_a_flipped_bit_is_shown_though_the_step_overwrites_it(zero: int, ps: int) -> None:
+    ranks = ranks_with("", "param-bit", "", shape=CellShape(3, 1, (3,), 4, 7, zero=zero, ps=ps))
+    said = [params(rank) for rank in ranks]
+    assert said[0] == said[2]
+    assert [mine == theirs for mine, theirs in zip(said[1], said[0], strict=True)] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_gradients_that_are_wrong() -> None:

@@ -60,8 +60,9 @@ def verify(report: Report, finding: Finding) -> str:
     since = end_of(report.run.started, report.run.seconds) if finding.check in report.checks.logged else ""
     way = of_check(_way(report), report.run.command, [finding.check], since)
     strict = (("--strict",),) if finding.status is Status.WARN else ()
+    soak = (("--for", "10m"),) if finding.check == "accept-soak" else ()
     if (training := finding.check.partition("-")[0]) in ("smoke", "accept"):
-        return way.typed(training, report.plan.names, strict, whole=True, job=True)
+        return way.typed(training, report.plan.names, (*soak, *strict), whole=True, job=True)
     alone = finding.check in report.checks.of_one_host and finding.hosts
     hosts = [name for name in report.plan.names if not alone or name in finding.hosts]
     if meant := _MEANT.search(finding.summary):

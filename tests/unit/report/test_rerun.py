@@ -177,6 +177,9 @@ def test_a_check_is_verified_with_what_was_asked_of_the_job(typed: list[Request]
     assert verify(found, replace(small, check="port-unreachable")) == (
         "doctor check 'node[1-4]' --only port-unreachable --backend gloo --sudo"
     )
+    assert verify(found, replace(small, check="accept-soak")) == (
+        "doctor accept 'node[1-4]' --for 10m --backend gloo --steps 40 --sudo"
+    )
     assert verify(found, replace(small, check="smoke-hang")) == (
         "doctor smoke 'node[1-4]' --backend gloo --steps 40 --sudo"
     )

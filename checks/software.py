@@ -8,7 +8,9 @@ from functools import lru_cache
 from shlex import quote
 
 from doctor.api import (
+    AMD,
     EXPECT,
+    NVIDIA,
     PLAN,
     Backend,
     Confidence,
@@ -56,10 +58,6 @@ NOT_THERE = "not installed"
 NEARLY_ALL = 0.75
 """Of the GPUs of a model."""
 DRIVER_LIBRARY = "libcuda.so"
-NEEDED_LIBRARIES = {
-    Backend.NCCL: ("libnccl", "librccl", "libcudart", DRIVER_LIBRARY),
-    Backend.HCCL: ("libhccl",),
-}
 UNUSABLE = {"0": "an empty file", "folder": "a folder"}
 """By the size of a library."""
 FEW = 4
@@ -246,12 +244,23 @@ def _libraries_by_name(pythons: Mapping[str, Python]) -> Mapping[str, Mapping[st
     """
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for host, python in pythons.items():
-        for name, (size, file) in python.libraries.items():
+        for name, (size, file) in _loaded(python).items():
             if size not in UNUSABLE and not name.startswith(DRIVER_LIBRARY):
                 packaged = "-packages/" in file
                 of_file = f"{file.rpartition('/')[2]} of {size} bytes"
                 found[name][host] = "the one of its package" if packaged else of_file
     return found
+
+
+def _loaded(python: Python) -> Mapping[str, tuple[str, str]]:
+    """The libraries that its torch or MindSpore loads, out of those that are there."""
+    vendor, version = python.built or (None, "")
+    major = re.search(r"\d+", version)
+    cuda = ("libnccl.", DRIVER_LIBRARY, f"libcudart.so.{major[0] if major else '-'}")
+    names = {NVIDIA: cuda, AMD: ("librccl.",)}.get(vendor, ()) if vendor else ()
+    if python.has_torch_npu or "mindspore" in python.packages:
+        names = (*names, "libhccl.")
+    return {name: found for name, found in python.libraries.items() if name.startswith(names)}
 
 
 def _other_packages(pythons: Mapping[str, Python]) -> Iterator[Problem]:
@@ -545,8 +554,10 @@ def _npu(python: Python, summary: str, actual: str) -> Problem:
     )
 
 
-@check("library-unusable", PYTHON, PLAN, damage=Damage.BLOCKED)
-def library_unusable(python: Python, plan: JobPlan) -> Iterator[Problem]:
+@check("library-unusable", PYTHON, PLAN, maybe(LAUNCHES), damage=Damage.BLOCKED)
+def library_unusable(
+    python: Python, plan: JobPlan, launches: tuple[Launch, ...] | None = None
+) -> Iterator[Problem]:
     """A library that ranks load for their devices is an empty file, a folder, or a stub of CUDA.
 
     Why it matters: ranks end when they load it ("file too short", "Is a directory"), or they find no GPU. A
@@ -554,21 +565,22 @@ def library_unusable(python: Python, plan: JobPlan) -> Iterator[Problem]:
 
     How it is known: libnccl, librccl, libhccl, libcuda and libcudart are looked for as the loader does it, in
     the packages of torch, along the login's library path and in the loader's cache. Nothing is loaded. A job
-    over gloo needs none of them, and one whose launch sets the library path may find others.
+    over gloo needs none of them, nor one with a torch for other devices. If a launch is given, which may set
+    that path, load modules or start a container, it is a warning.
 
     What to do: install the package that has the file again (a full disk or a download that was cut leaves it
     empty), or take its folder out of the library path.
     """
-    needed = NEEDED_LIBRARIES.get(plan.backend.value)
-    if not needed:
+    if plan.backend.value not in (Backend.NCCL, Backend.HCCL):
         raise Skip("the job does not run over nccl or hccl")
-    if not python.version:
-        raise Skip("the job's interpreter is not there, see torch-missing")
     if "LD_LIBRARY_PATH" in plan.env:
         raise Skip("the launch sets LD_LIBRARY_PATH")
-    for name, (size, file) in python.libraries.items():
+    script = any(not launch.live for launch in launches or ())
+    for name, (size, file) in _loaded(python).items():
         stub = name.startswith(DRIVER_LIBRARY) and "/stubs/" in file
-        if name.startswith(needed) and (size in UNUSABLE or stub):
+        if (name.startswith("libhccl.") == (plan.backend.value is Backend.HCCL)) and (
+            size in UNUSABLE or stub
+        ):
             yield Problem(
                 f"{name} is {UNUSABLE.get(size) or 'a stub of the CUDA toolkit'}",
                 expected="a shared library",
@@ -576,6 +588,8 @@ def library_unusable(python: Python, plan: JobPlan) -> Iterator[Problem]:
                 subject=name,
                 evidence=(Evidence(python.path, f"{name} is found at {file} ({size} bytes)"),),
                 commands=(f"ls -lL {quote(file)}", "echo $LD_LIBRARY_PATH"),
+                severity=Severity.WARN if script else None,
+                confidence=Confidence.SUSPECT if script else Confidence.CERTAIN,
             )
 
 

@@ -116,14 +116,14 @@ class HangCase:
         rank = next((one for one in here if hex(one.member.pid) == pid), None) or self._due_from(each)
         if does is None or rank is None:
             return each
-        if not pid and each.frames and _KEY.search(each.frames[0].source):
+        if key := not pid and bool(each.frames and _KEY.search(each.frames[0].source)):  # any rank may set it
             does = replace(does, words="waits for a key of the store that nobody has set", do=SETS)
         where = f"waits in {rank.operation or 'a collective'}" if rank.inside else "is outside as well"
         at = f", {rank.place}" if rank.place else ""
         who = f"rank {rank.rank}" if rank.rank is not None else "another rank"
         words = f"{does.words}; {'that is' if pid else 'it is due from'} {who}, which {where}{at}"
         held = replace(does.held, by_rank=True) if does.held else None
-        polls = does.polls or not (pid or rank.inside)
+        polls = does.polls or key or not (pid or rank.inside)
         found = replace(does, words=words, held=held, place=does.place or each.place, polls=polls)
         return replace(each, doing=replace(found, frames=does.frames or each.frames))
 

@@ -136,9 +136,8 @@ def _killed_late(case: LogCase, event: Event) -> bool:
     """Whether torchrun's table tells of a kill as long after its first failure as torchrun waits for that."""
     if event.line.form is not Form.ELASTIC or signal_of(event.sighting) != 9:
         return False
-    firsts = (each for each in case.first_failures.values() if each.file == event.line.file)
-    times = ((each.at, event.line.at) for each in firsts)
-    return any(at and own and GRACE - 1 <= own - at <= GRACE * 2 for at, own in times)
+    first, own = _first_of(case, event.line), event.line.at
+    return bool(first and first.at and own and GRACE - 1 <= own - first.at <= GRACE * 2)
 
 
 def _by_mpi(event: Event) -> bool:
@@ -192,13 +191,13 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
 
 
 def _nameless_above(case: LogCase, deaths: Sequence[Suspect]) -> list[LogLine]:
-    """The exceptions of nobody known above the report of the only end in that file, if all say the same."""
-    ends = [event.line for each in deaths for event in each.events if event.kind is SuspectKind.LEFT]
+    """Exceptions of nobody known above the only end of their file: alike, and without a logged step below."""
+    ends = {e.line.file: e.line.number for each in deaths for e in each.events if e.kind is SuspectKind.LEFT}
+    caught = {f.name: max((s.number for s in f.progress if s.level), default=0) for f in case.logs.files}
     found = [
         line
         for party, line in case.odd
-        if key(party, line.file)[0] == "file"
-        and any(line.file == end.file and line.number < end.number for end in ends)
+        if key(party, line.file)[0] == "file" and caught[line.file] < line.number < ends.get(line.file, 0)
         if (said := raised(line)) and not OF_OTHERS.match(said)
     ]
     return found if len(deaths) == 1 and len({raised(line) for line in found}) == 1 else []
@@ -263,12 +262,15 @@ def crash(of: Suspect) -> object:
 
 
 def _table(case: LogCase, line: LogLine, death: Suspect) -> object:
-    """The table of an entry: it ends with the first failure, and a file may have several of one host. Those
-    of torch before 1.10 begin with it.
-    """
-    firsts = [each.number for each in case.first_failures.values() if each.file == line.file]
-    below = [each for each in firsts if each >= line.number]
-    return line.file, death.one.host, min(below) if below else max(firsts, default=0)
+    """The table of an entry; a file may have several of one host."""
+    return line.file, death.one.host, (first := _first_of(case, line)) and first.number
+
+
+def _first_of(case: LogCase, line: LogLine) -> LogLine | None:
+    """The first failure of a table: its last entry or, in torch before 1.10, its first."""
+    firsts = [each for each in case.first_failures.values() if each.file == line.file]
+    below = [each for each in firsts if each.number >= line.number]
+    return min(below or firsts, key=lambda each: each.number if below else -each.number, default=None)
 
 
 def own_errors(case: LogCase, ranks: Collection[int | None]) -> dict[int, LogLine]:

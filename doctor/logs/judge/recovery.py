@@ -100,10 +100,8 @@ class Recovery:
                 continue
             own, said = ((each.rank, each.device) for each in (line.who, over.who))
             by_rank = own == said != (None, None) and (tag is None or tag[0] in over.text)
-            if by_rank or (here and over.form is Form.ELASTIC):
-                return (
-                    over if line.form not in _LAUNCHERS else None
-                )  # those tell of ends, and do not complain
+            if by_rank or (here and over.form is Form.ELASTIC and tag is None):
+                return None if line.form in _LAUNCHERS else over  # those tell of ends, and do not complain
             last = any(each and (each.file, each.number) == (over.file, over.number) for each in ends)
             if alone and last and not (_ends_it(line) and own[0] not in (None, said[0])):
                 return over

@@ -109,6 +109,8 @@ def without_margin(pieces: Iterable[bytes]) -> Iterator[bytes]:
         if margin is None:
             margin = margin_of(text)
             begins = re.compile(b"(?m)^" + margin) if margin else None
+        elif begins and re.search(b"(?m)^(?!" + margin + rb").*[^> \t\r\n].*\n", text):
+            begins = None
         end = text.rfind(b"\n") + 1 if begins else 0
         end = end or len(text)
         rest = text[end:]

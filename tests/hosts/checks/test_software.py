@@ -201,7 +201,9 @@ LIBRARY = "/opt/nccl/libnccl.so.2"
 
 
 def nccl(host: Host, words: str) -> None:
-    """Where a login finds it before all others."""
+    """Where a login finds it before all others; torch is built for CUDA."""
+    package("torch", "2.5.1", host)
+    host.write(f"{PACKAGES}/torch/version.py", "cuda = '12.4'\n")
     host.write(LIBRARY, words)
     host.sshd(SetEnv="LD_LIBRARY_PATH=/opt/nccl")
 

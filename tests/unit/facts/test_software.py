@@ -15,9 +15,10 @@ from doctor.facts.gpus import Gpu, Gpus
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
 from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Versions
 from doctor.facts.system import Devices, FoundDevices
+from doctor.job.launch.process_env import Launch
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, Host, SourcedValue
+from doctor.model import Backend, Host, Severity, SourcedValue
 from tests.support.captures import held, printed, sample
 from tests.support.cases import cases, cases_with, from_cases
 from tests.support.recordings import heard, recording, report
@@ -125,6 +126,8 @@ def test_torch_npu_and_the_libraries_of_cann(said: str, actual: str | None) -> N
     assert [problem.actual[: len(actual or "")] for problem in problems] == ([actual] if actual else [])
 
 
+WITH_CUDA = "python 3.11.2 /usr/bin/python3\npackage torch 2.5.1\nbuilt cuda 12.4\n"
+WITH_NPU = "python 3.11.2 /usr/bin/python3\npackage torch-npu 2.5.1\n"
 STUB = "/usr/local/cuda-12.4/targets/x86_64-linux/lib/stubs/libcuda.so"
 
 
@@ -139,6 +142,9 @@ STUB = "/usr/local/cuda-12.4/targets/x86_64-linux/lib/stubs/libcuda.so"
             Backend.HCCL,
             "libhccl.so is an empty file",
         ),
+        ("library libcudart.so.12 0 /opt/libcudart.so.12", Backend.NCCL, "libcudart.so.12 is an empty file"),
+        ("library libcudart.so.11.0 0 /opt/libcudart.so.11.0", Backend.NCCL, ""),
+        ("library librccl.so.1 0 /opt/librccl.so.1", Backend.NCCL, ""),
         ("library libnccl.so.2 9 /opt/stubs/libnccl.so.2", Backend.NCCL, ""),
         ("library libhccl.so 0 /usr/local/Ascend/lib64/libhccl.so", Backend.NCCL, ""),
         ("library libcuda.so.1 28 /usr/lib64/libcuda.so.535.104.05", Backend.NCCL, ""),
@@ -148,16 +154,21 @@ STUB = "/usr/local/cuda-12.4/targets/x86_64-linux/lib/stubs/libcuda.so"
     ],
 )
 def test_a_library_that_no_rank_can_load(said: str, backend: Backend, found: str) -> None:
-    python = printed(PYTHON, f"python 3.11.2 /usr/bin/python3\n{said}\n")
+    python = printed(PYTHON, f"{WITH_CUDA if backend is Backend.NCCL else WITH_NPU}{said}\n")
     job = draft([Host("node1", "node1")], JobWishes(backend=SourcedValue(backend, "test")))
-    assert [problem.summary for problem in library_unusable.run(python, job)] == [found] * bool(found)
+    problems = list(library_unusable.run(python, job))
+    assert [(problem.summary, problem.severity) for problem in problems] == [(found, None)] * bool(found)
+    plain = printed(PYTHON, f"python 3.11.2 /usr/bin/python3\n{said}\n")
+    assert list(library_unusable.run(plain, job)) == [], "without torch nothing is loaded"
 
 
 def test_a_library_is_not_asked_of_every_job() -> None:
-    python = printed(PYTHON, "python 3.11.2 /usr/bin/python3\nlibrary libnccl.so.2 0 /opt/libnccl.so.2\n")
+    python = printed(PYTHON, f"{WITH_CUDA}library libnccl.so.2 0 /opt/libnccl.so.2\n")
     with pytest.raises(Skip, match="nccl or hccl"):
         list(library_unusable.run(python, PLAN))
     job = draft([Host("node1", "node1")], JobWishes(backend=SourcedValue(Backend.NCCL, "test")))
+    (problem,) = library_unusable.run(python, job, (Launch("job.sh", (), complete=False),))
+    assert problem.severity is Severity.WARN, "a launch may set the path, or start a container"
     job = replace(job, env={"LD_LIBRARY_PATH": "/opt/own"})
     with pytest.raises(Skip, match="LD_LIBRARY_PATH"):
         list(library_unusable.run(python, job))
@@ -189,7 +200,7 @@ PACKAGED = "library libnccl.so.2 7 /opt/env/lib/python3.11/site-packages/nvidia/
 def test_the_files_that_ranks_would_load_are_compared(odd: str, usual: str, named: list[str]) -> None:
     """Other rows compare packages and drivers."""
     names = ["node1", "node2", "node3"]
-    said = {host: f"python 3.11.2 /usr/bin/python3\n{odd if host == 'node2' else usual}\n" for host in names}
+    said = {host: f"{WITH_CUDA}{odd if host == 'node2' else usual}\n" for host in names}
     made = recording(
         names, heard={host: heard(n, names, python=said[host]) for n, host in enumerate(names, 1)}
     )

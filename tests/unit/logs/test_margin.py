@@ -63,6 +63,12 @@ def test_pieces_may_end_anywhere(size: int) -> None:
     assert b"".join(without_margin(pieces)).replace(b"> > three", b"> three").count(b"four\n") == 50
 
 
+def test_what_only_the_first_piece_has_is_taken_from_no_other() -> None:
+    """Progress lines that begin with a blank, and then a traceback."""
+    first, then = b" iteration 1\n" * 100, b'Traceback\n  File "a.py", line 1\n'
+    assert b"".join(without_margin([first, then, first])).endswith(then + first)
+
+
 def test_a_text_without_one_is_the_same() -> None:
     text = [b"one\n two\n", b"  three", b"\nfour\n"]
     assert b"".join(without_margin(text)) == b"".join(text)

@@ -37,8 +37,9 @@ def test_it_is_quoted_in_the_headline(tmp_path: Path) -> None:
         raised(VALUE) + raised("KeyError: 'lr'", 40) + ENDED,
         raised(OF_OTHERS) + ENDED,
         ENDED + raised(VALUE),
+        raised(VALUE) + "2026-03-02 10:11:12,131 INFO train: step 2/100 loss 1.9\n" + ENDED,
     ],
-    ids=["two that differ", "what others cause", "below the report"],
+    ids=["two that differ", "what others cause", "below the report", "a logged step below it"],
 )
 def test_it_is_not_if_it_may_be_that_of_another(text: str, tmp_path: Path) -> None:
     (charge, *_) = pasted(tmp_path, text).charges

@@ -12,6 +12,7 @@ from tests.support.fault_logs import written
 GROUP_FINISHED = from_cases(__file__, "GROUP_FINISHED", list[str])
 CAUGHT = from_cases(__file__, "CAUGHT", list[str])
 TABLE = from_cases(__file__, "TABLE", str)
+TABLE_OF_ONE = from_cases(__file__, "TABLE_OF_ONE", str)
 SOUND = from_cases(__file__, "SOUND", list[list[str]])
 UCX = from_cases(__file__, "UCX", list[str])
 
@@ -42,6 +43,23 @@ def test_torchrun_whose_ranks_all_ended_well_acquits_what_they_caught(tmp_path: 
     assert written(tmp_path, *CAUGHT, *GROUP_FINISHED).outcome is LogOutcome.CLEAN
     assert written(tmp_path, *CAUGHT).outcome is LogOutcome.NAMED
     assert written(tmp_path, *GROUP_FINISHED, *CAUGHT).outcome is LogOutcome.NAMED
+    uncaught = [f"[rank9]: {line}" for line in CAUGHT]  # torch tags what ends a rank: that of another node
+    assert written(tmp_path, *uncaught, *GROUP_FINISHED).outcome is LogOutcome.NAMED
+
+
+def test_a_kill_is_compared_with_the_first_failure_of_its_own_table(tmp_path: Path) -> None:
+    """torchrun of one node does not kill ranks of another."""
+    table = TABLE_OF_ONE.splitlines()
+    other = [
+        line.replace("10:00:00", "10:00:50")
+        .replace("node1", "node2")
+        .replace("rank      : 1", "rank      : 8")
+        for line in table
+    ]
+    killed = [line.replace("exitcode  : 1", "exitcode  : -9") for line in other]
+    said = written(tmp_path, *table, *killed)
+    ranks = {party.rank for each in said.charges if each.because is None for party in each.who}
+    assert 8 in ranks
 
 
 @pytest.mark.parametrize(("killed_at", "guilty"), [("10:00:31", 1), ("10:00:00", 0), ("10:04:00", 0)])

@@ -31,7 +31,7 @@ from doctor.waits import graph
 
 LOOKS_APART = 2.0
 """The assumed seconds between the looks, if no host reports them."""
-_KEY = re.compile(r"store\w*\.(?:wait|get)\(", re.I)
+_KEY = re.compile(r"(?:\b|\._|(?:tcp|prefix|default|dist|c10d)_?)store(?:\(\))?\.(?:wait|get)\(", re.I)
 SETS = "find the line that sets the key awaited at {place}, and why no rank came there"
 ANSWERED = 3.0
 """Seconds between the last exchange of ranks and a wait for storage that began then."""

@@ -377,7 +377,8 @@ def _shown(seen: Sampled, who: Key, frame: Frame, words: str) -> str:
         if full and "an answer" in words:
             return f"it waits there until {full} reads what it sends"
         lock = next((each for each in look.locks if each.holders and fits(each, (frame,))), None)
-        if lock and words in (LOCK, SLEEPS):
+        there = {(each.file, each.line) for main in look.python[:1] for each in main.frames}
+        if lock and words in (LOCK, SLEEPS) and (frame.file, frame.line) in there:
             holder = who[0], lock.holders[0].pid
             by = keys_words(seen.job, [holder]) if holder in seen.keys else named(lock.holders[0])
             return f"it waits for the lock {lock.path} there; {by} had it in a look"

@@ -62,7 +62,7 @@ class Trainer:
 
     def step(self, step: int) -> None:
         queued = self._queued()
-        used_with = self.fingerprint() if self.shape.zero or self.shape.ps else ""
+        before = self.fingerprint() if self.shape.zero or self.shape.ps else ""  # the step overwrites them
         sample, streams = self.batch(step), self.streams.draw()
         if shown(self.shape, step):
             hashes: dict[str, Any] = {name: self.fingerprint(x) for name, x in sample._asdict().items()}
@@ -87,10 +87,7 @@ class Trainer:
                 "step": step,
                 "loss": loss if math.isfinite(loss) else None,
                 "finite": math.isfinite(loss) and math.isfinite(own[1]),
-                # Shared parameters are overwritten, also those that were wrong in this step.
-                "params": hashed((used_with + self.fingerprint()).encode())
-                if used_with
-                else self.fingerprint(),
+                "params": hashed((before + self.fingerprint()).encode()) if before else self.fingerprint(),
                 "own": _finite(own),
                 "reduced": reduced if math.isfinite(reduced) else None,
                 "shards": shards if all(map(math.isfinite, shards)) else [],

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from doctor.hang.advice import advice_of
 from doctor.hang.judge import judged
 from doctor.hang.judge.judgement import HangState, Judgement
-from doctor.live.evidence import Frame, LiveEvidence, Look, PythonThread
+from doctor.live.evidence import Frame, JobMember, LiveEvidence, Look, PythonThread
 from doctor.live.evidence_file import load
 from tests.exam.jobs import FOLDER
 from tests.support.cases import from_cases
@@ -124,16 +124,46 @@ def test_another_question_to_a_manager_is_no_full_queue(name: str) -> None:
     assert says.startswith("waits for another process to answer over /tmp/pymp")
 
 
-def test_an_answer_that_is_due_from_a_rank_is_no_key_if_the_line_asks_no_store() -> None:
+@pytest.mark.parametrize(
+    "source", ["reply = peer.recv(4096)", "row = self.feature_store.get(key)", "ckpt.restore.wait()"]
+)
+def test_an_answer_that_is_due_from_a_rank_is_no_key_if_the_line_asks_no_store(source: str) -> None:
     def asks(look: Look) -> Look:
         main, *others = look.python
         first, *rest = main.frames
-        frames = (replace(first, source="reply = peer.recv(4096)"), *rest)
+        frames = (replace(first, source=source), *rest)
         return replace(look, python=(replace(main, frames=frames), *others))
 
     for rank in (1, 2):
         _, says, _ = told(with_looks("store-unset-0", rank, asks))
         assert ("waits for input; it is due from rank 0" in says) == (rank == 1)
+
+
+def test_any_rank_may_set_a_key_and_not_only_the_one_that_holds_the_store() -> None:
+    """Rank 0 holds the store and is in a collective; rank 2 prepares what rank 1 waits for."""
+
+    def like(member: JobMember, other: JobMember) -> JobMember:
+        def one(own: Look | None, its: Look | None) -> Look | None:
+            if own is None or its is None:
+                return own
+            moved = {its.pid: own.pid}
+            python = tuple(replace(each, tid=moved.get(each.tid, each.tid + 100_000)) for each in its.python)
+            threads = tuple(
+                replace(each, tid=moved.get(each.tid, each.tid + 100_000)) for each in its.threads
+            )
+            return replace(own, state=its.state, cpu=its.cpu, python=python, threads=threads)
+
+        pairs = zip(member.between, other.between, strict=False)
+        between = tuple(filter(None, (one(own, its) for own, its in pairs)))
+        return replace(member, a=one(member.a, other.a), b=one(member.b, other.b), between=between)
+
+    seen = recorded("healthy-store_one")
+    host = seen.hosts[0]
+    first, waits, last = sorted(host.members, key=lambda each: each.rank or 0)
+    members = (like(first, last), waits, like(last, first))
+    made, _, _ = told(replace(seen, hosts=(replace(host, members=members),)))
+    assert made.verdict is HangState.UNKNOWN
+    assert [each.rank for each in made.named] == [2]
 
 
 def test_who_waits_for_a_key_is_not_accused_while_the_one_that_is_to_set_it_works() -> None:

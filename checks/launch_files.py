@@ -31,8 +31,8 @@ def launch_files_missing(
     configurations, models and data that options name (--deepspeed, --config, --load, --data-path, …): of
     Megatron's data both files, .bin and .idx. The environment that is activated, by its path, or by a name
     below the conda that the script sources. Each host is asked whether they exist, are empty, and may be read
-    by this user; nothing is run or read. What a loop over hosts starts there by ssh is looked for on these,
-    and with HF_HUB_OFFLINE a model by its name on a hub, in the cache that the script names. A program that
+    by this user; nothing is run or read. What ssh starts alike on all hosts of the job is looked for there,
+    and with HF_HUB_OFFLINE a well-known model of a hub, in the cache that the script names. A program that
     mpirun or `torchrun --no-python` starts must be executable, too. What containers mount must be there; a
     missing one of `-v` is made, empty, which is a warning. What is inside a container or on another machine,
     what the script or a program that it runs before may create, and paths with an unknown part are not looked

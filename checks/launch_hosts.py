@@ -45,6 +45,12 @@ from doctor.rules.launch_names import LaunchNames, remark, some
 
 OF_ONE_HOST = ("HCCL_IF_IP", "MS_WORKER_IP", "CM_WORKER_IP")
 """Variables with an address of the host on which a rank runs."""
+BY_LAUNCHER = {"nnodes": "num_machines", "rdzv_backend": "rdzv_backend"}
+"""Options of a command line, and the keys of a configuration that they override."""
+OTHERWISE = {"cpu", "use_cpu", "use_deepspeed"}
+"""Options with which a launcher takes another way than that of its configuration."""
+KINDS = re.compile("MULTI_(?!CPU)|FSDP|MEGATRON")
+"""The kinds of jobs in a configuration that are started on each host."""
 SHOWN = 4
 """The most hosts whose own number is shown."""
 
@@ -87,9 +93,9 @@ def launch_hosts(
     range (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are
     spare ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS or LSF,
     gets its hosts from the allocation; a script may also name a default hostfile. What `accelerate config`
-    stored is read on each host, and must have another machine_rank on each; without it, a missing
-    --num_machines is a warning. Choices that a script makes, launches that it starts in a loop, and jobs that
-    run are not judged.
+    stored is read on each host, and must have another machine_rank on each, unless the command line says
+    otherwise; without it, a missing --num_machines is a warning. Choices that a script makes, launches that
+    it starts in a loop, and jobs that run are not judged.
 
     What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host, or
     --hostfile. If hosts have scripts of their own, give --launch all of them.
@@ -104,13 +110,15 @@ def launch_hosts(
         configured = _configured_on_hosts(launch, plan, files or {})
         numbers = _number_of_hosts(names, plan, needed, in_pods)
         uneven, same = _uneven(names, plan), _same_on_every_host(names, plan, needed)
-        if configured:
-            same = _same_by_configuration(names, configured)
-            machines = [
-                int(said) for own in configured.values() if (said := own.get("num_machines", "1")).isdecimal()
-            ]
-            alike = machines == [len(plan.hosts)] * len(configured)
-            numbers = iter(()) if alike else numbers
+        given = _typed(launch) if configured else {}
+        if configured and "node_rank" not in given:
+            same = _same_by_configuration(names, configured, given)
+        if configured and "nnodes" not in given:
+            machines = {own.get("num_machines", "1") for own in configured.values()}
+            fits = all(
+                each.isdecimal() and len(each) < 7 and int(each) == len(plan.hosts) for each in machines
+            )
+            numbers = iter(()) if fits else numbers
         by_name = _numbered_by_name(names, plan, identities or {})
         for found in (
             *numbers,
@@ -385,10 +393,11 @@ def _configured_on_hosts(
     launch: Launch, plan: JobPlan, files: Mapping[str, Mapping[str, HostFile]]
 ) -> Mapping[str, Mapping[str, str]]:
     """Host -> what its own copy of the launcher's configuration says; nothing unless all hosts are known."""
-    said = {each.command.options.get("node_rank", "") for told in launch.told if (each := launcher(told))}
-    if len(launch.configs) != 1 or len(launch.told) != 1 or any("$" in each for each in said):
+    if len(launch.configs) != 1 or len(launch.told) != 1:
         return {}
     place = launch.configs[0].removeprefix("~")
+    if launch.unread and place.startswith("/.cache/"):
+        return {}  # what was not read may name another place
     found = {
         host: dict(re.findall(r"(?m)^ *(\w+): *['\"]?(\w+)", file.text))
         for host in plan.names
@@ -398,29 +407,49 @@ def _configured_on_hosts(
     return found if len(found) == len(plan.names) > 1 else {}
 
 
-def _starts_the_others(own: Mapping[str, str]) -> bool:
-    """Whether the first host starts the ranks of all, as DeepSpeed's launcher does unless told otherwise."""
-    return (
-        own.get("distributed_type") == "DEEPSPEED" and own.get("deepspeed_multinode_launcher") != "standard"
-    )
+def _typed(launch: Launch) -> Mapping[str, str]:
+    """The options of its command line. Those of a configuration that is here were put before them."""
+    (told,), (path,) = launch.told, launch.configs
+    agent = launcher(told)
+    if agent is None:
+        return {}
+    here = path != agent.launcher.configuration and f"--{agent.launcher.options.file}" not in told.command
+    names = [word.partition("=")[0].replace("-", "_") for word in told.command]
+    least = {name: names.count(agent.spelled(name).replace("-", "_")) for name in ("nnodes", "node_rank")}
+    return {name: said for name, said in agent.command.options.items() if not here or least.get(name, 2) > 1}
+
+
+def _counts_machines(own: Mapping[str, str]) -> bool:
+    """Whether each host is started with a number of its own: not if the first one starts the ranks of all,
+    as DeepSpeed's launcher does unless told otherwise, and mpirun on CPUs, nor if they meet by c10d.
+    """
+    kind, hosts = own.get("distributed_type", ""), own.get("num_machines", "1")
+    own_launcher = kind == "DEEPSPEED" and own.get("deepspeed_multinode_launcher") == "standard"
+    alone = own_launcher or KINDS.match(kind)
+    static = own.get("rdzv_backend", "static") == "static"
+    return bool(alone) and static and "mpirun_config" not in own and hosts[:6].isdecimal() and hosts != "1"
 
 
 def _same_by_configuration(
-    names: LaunchNames, configured: Mapping[str, Mapping[str, str]]
+    names: LaunchNames, configured: Mapping[str, Mapping[str, str]], given: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """The problem of hosts whose configurations of the launcher have one number of a node."""
+    """The problem of hosts whose configurations of the launcher have one number of a node; what is `given` on
+    the command line comes before them.
+    """
     (path,), told = names.launch.configs, names.launch.told
-    numbers = {host: own.get("machine_rank", "0") for host, own in configured.items()}
-    static = {own.get("rdzv_backend", "static") for own in configured.values()} == {"static"}
-    static &= not any(map(_starts_the_others, configured.values()))
+    if OTHERWISE & given.keys():
+        return
+    first = {BY_LAUNCHER[name]: said for name, said in given.items() if name in BY_LAUNCHER}
+    used = {host: {**own, **first} for host, own in configured.items()}
+    numbers = {host: own.get("machine_rank", "0") for host, own in used.items()}
     same = [hosts for hosts in grouped((n, host) for host, n in numbers.items()).values() if len(hosts) > 1]
-    if same and static and all(own.get("num_machines", "1") != "1" for own in configured.values()):
+    if same and all(map(_counts_machines, used.values())):
         yield _problem(
             names,
             told,
             f"{path} has one machine_rank on several hosts",
             "a machine_rank of its own on every host",
-            f"machine_rank: {numbers[same[0][0]]}, on {fold(same[0])}",
+            f"machine_rank: {numbers[same[0][0]][:6]}, on {fold(same[0])}",
             remark(f"machine_rank 0 on the first host, 1 on the second, in {path}"),
         )
 

@@ -259,7 +259,7 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
         own = {host: logins[host].variables.get(name, "") for host in plan.names}
         used = {host: value or default for host, value in own.items()}
         if name == "NODE_RANK":
-            yield from _same_number(names, own, used)
+            yield from _same_number(names, own, used, plan.head.value)
             continue
         if name in MASTERS and is_loopback_name(default) and not any(own.values()):
             yield from _nobody_sets(
@@ -327,8 +327,12 @@ def _nobody_sets(
     )
 
 
-def _same_number(names: LaunchNames, own: Mapping[str, str], used: Mapping[str, str]) -> Iterator[Problem]:
-    """The problem of hosts that take one number of a node from their logins, or all of them the default."""
+def _same_number(
+    names: LaunchNames, own: Mapping[str, str], used: Mapping[str, str], head: str
+) -> Iterator[Problem]:
+    """The problem of hosts that take one number of a node from their logins, or all of them the default. The
+    default may be right on the first host.
+    """
     told = [each for each in names.launch.told if goes_by_node_rank(each)]
     fewest = min((nodes[0] for each in told if (nodes := nodes_of(each))), default=0)
     same = [
@@ -339,6 +343,7 @@ def _same_number(names: LaunchNames, own: Mapping[str, str], used: Mapping[str, 
         return
     number, given = used[hosts[0]], any(own[host] for host in hosts)
     unset = [host for host in hosts if not own[host]] if given else []
+    unset = [] if head in unset else unset
     yield Problem(
         "its login sets no NODE_RANK, and the default is the number of another host"
         if unset

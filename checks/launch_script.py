@@ -39,6 +39,8 @@ BY_SHELL = frozenset({"blank", "dollar", "quote", "lines"})
 """Slips of the shell's own rules, which depend on nothing else."""
 BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 """A branch of a choice: its patterns and its commands."""
+LONGEST = 300
+"""The most characters of a script that are shown."""
 OF_SEVERAL_HOSTS = frozenset({"host", "batch", "own", "draws", "behind", "network"})
 
 
@@ -145,11 +147,11 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     behind the program go to the program: this is judged if the launcher itself has no number of hosts, and
     several were named. sbatch reads no `#SBATCH` behind the first command, and ends the steps that its script
     does not wait for. srun starts what follows once for each task: if that is a launcher, there must be no
-    more tasks than its hosts, and the script must ask for as many nodes. A pod of a StatefulSet has its name
-    below the serviceName of this. A container with a network of its own is not reached from other hosts,
-    unless it publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, no other host and no other slot
-    in --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins at the port that the head
-    opens.
+    more tasks than its hosts, and the script must ask for as many nodes. A master that is a pod of a
+    StatefulSet has its name below the serviceName of this. A container with a network of its own is not
+    reached from other hosts, unless it publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, no
+    other host and no other slot in --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins
+    at the port that the head opens.
 
     What to do: correct the line that the finding shows.
     """
@@ -169,6 +171,7 @@ def _spans(process: ProcessEnv) -> bool:
 
 
 def _problem(launch: Launch, slip: Slip) -> Problem:
+    slip = replace(slip, words=slip.words[:LONGEST], like=slip.like[:LONGEST])
     summary, expected, typed = (_of_variable if slip.name else _of_command)(slip)[slip.kind]
     return Problem(
         summary,

@@ -8,7 +8,6 @@ from itertools import pairwise
 from doctor.api import (
     HERE,
     PLAN,
-    VENDORS,
     Backend,
     Damage,
     Evidence,
@@ -93,8 +92,7 @@ def launch_values(plan: JobPlan) -> Iterator[Problem]:
         )
     for name, said, wanted in _refused(plan.env, plan):
         yield wrong_value(name, said, f"{name} is not a value that {_library(name)} takes", wanted)
-    meant = [vendor for vendor in VENDORS if vendor.backend is plan.backend.value]
-    for name in dict.fromkeys(name for vendor in meant for name in vendor.visible):
+    for name in plan.vendor.visible if plan.vendor else ():
         if few := too_few_named(name, plan):
             devices = "1 device" if few[0] == 1 else f"{few[0]} devices"
             summary = f"{name} of the launch leaves {devices} to the {few[1]} ranks of a host"

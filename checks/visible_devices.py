@@ -23,7 +23,7 @@ from doctor.facts.system import DEVICES, Devices
 from doctor.rules.devices import ranks_said, too_few_named
 from doctor.rules.login import devices_are_chosen, environment_of, wrong_value
 
-_NOTHING = ("", "-1")
+_NOTHING = ("", "-1", "NoDevFiles", "none")
 _UUID = re.compile(r"GPU-[0-9A-Fa-f-]{1,60}")
 
 
@@ -64,8 +64,10 @@ def devices_hidden(
     uuids = [gpu.uuid for gpu in listed.listed] if listed else []
     for name in vendor.visible:
         of_login = name not in plan.env
-        if name not in env or (of_login and scheduled) or too_few_named(name, plan):
-            continue  # launch-values tells what the launch alone has wrong
+        if name not in env or (of_login and scheduled):
+            continue
+        if too_few_named(name, plan):
+            raise Skip("launch-values tells of the devices that the launch names")
         left = _left(env[name], vendor, numbers, uuids)
         if left is not None and left < said.value:
             yield _problem(name, env, left, said.value, vendor, here, of_login=of_login)

@@ -31,6 +31,7 @@ def _ask_tables(ask: Ask) -> str:
     if not ask.tables:
         return ""
     looks = "\n".join(f"l {shlex.quote(path)}".replace("'~/", "~/'", 1) for path in ask.tables)
+    looks = looks.replace("l ~/'.cache/", '[ "$HF_HOME$XDG_CACHE_HOME" ] || l ~/\'.cache/')
     return f"{_LOOK}( {{\n{looks}\n}} 2>/dev/null 5>&- & ) | cat"
 
 

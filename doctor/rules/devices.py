@@ -119,11 +119,11 @@ def ranks_said(plan: api.JobPlan, host: str) -> SourcedValue[int] | None:
 
 
 def too_few_named(name: str, plan: api.JobPlan) -> tuple[int, int] | None:
-    """How many devices the launch names, and ranks of a host, if these are more, whatever a host has."""
-    said = plan.env.get(name, "").strip()
+    """How many devices the launch names, if any, and ranks of a host, if these are more."""
     ranks = [each.value for host in plan.names if (each := ranks_said(plan, host))]
-    named = len({word.strip() for word in said.split(",")})
-    return (named, min(ranks)) if said not in ("", "-1") and named < min(ranks, default=0) else None
+    words = map(str.strip, plan.env.get(name, "").split(","))
+    named = len({word for word in words if word[:1].isdecimal() or word.startswith(("GPU-", "MIG-"))})
+    return (named, min(ranks)) if 0 < named < min(ranks, default=0) else None
 
 
 def without_link(links: PerDevice[bool] | None) -> set[int]:

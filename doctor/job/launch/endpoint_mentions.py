@@ -54,7 +54,7 @@ _ADDRESS = late(
 )
 ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
 _DRAWS = (
-    r"(?:shuf|uuidgen|mktemp|(?:cat|python3? -c) [^\n]{0,200}?\b(?:bind|random|uuid)|date \+\S*?%[NsSTX])\b"
+    r"(?:shuf|uuidgen|mktemp|(?:cat /proc/|python3? -c).{0,200}?\b(?:bind|random|uuid)|date \+\S*?%[NsSTX])\b"
 )
 _DRAWN = (
     r"(?:\$\(\([^()\n]{0,80}\bS?RANDOM\b[^()\n]{0,80}\)\)|\$\{?S?RANDOM\b\}?|\$\$|\$\{\$\}"
@@ -146,12 +146,15 @@ def runs_on_others(text: str) -> bool:
     return _ON_OTHERS.search(_REMARK.sub("", text)) is not None
 
 
-def drawn_by_each(text: str) -> str:
-    """The option to which every host that reads this text gives another value, if they shall meet by it."""
+def drawn_by_each(text: str, line: str) -> str:
+    """The option to which every host that reads this text of a line gives a value, if they meet by it."""
     found = _OWN["own id"].search(text) or _OWN["own port"].search(text)
-    several = re.search(r"--nnodes[= ](?![\"']?1\b)", text) and "--standalone" not in text
-    once = "RANDOM=" in text or runs_on_others(text)
-    return found[0].split("=")[0].split()[0] if found and several and not once else ""
+    option = found[0].split("=")[0].split()[0] if found else ""
+    several = re.search(r"--nnodes[= ][\"']?(?:[2-9]|\d\d|\$)", line) and not re.search(
+        "--standalone|localhost", text
+    )
+    unused = "master" in option and re.search("--rdzv[_-]endpoint", text)
+    return option if several and not (unused or "RANDOM=" in text or runs_on_others(text)) else ""
 
 
 def starter(text: str) -> tuple[int, str] | None:

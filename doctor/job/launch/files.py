@@ -29,6 +29,7 @@ from doctor.job.launch.marks import marks_in
 from doctor.job.launch.misread import misread, without_comments
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
+from doctor.job.launch.rank_env import master_of
 from doctor.job.launch.shares import Slots, hosts_of, lacks_hosts, share_of
 from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
@@ -148,10 +149,11 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> Laun
         return _of_script(ShellScript((), {}), text, file, name, home, slots)
     found = _of_script(read_script(commands, home, _read_sourced), commands, file, name, home, slots)
     told = [replace(each, source=name, folder=None, hostless=False) for each in found.told]
-    default = (
-        [EndpointMention("port", PORT, 0, "a PyTorchJob's default", name)] if has_default_port(text) else []
-    )
-    slips = (*found.slips, *(replace(each, file=name) for each in pods_elsewhere(text, file)))
+    port = EndpointMention("port", PORT, 0, "a PyTorchJob's default", name)
+    default = [port] if has_default_port(text) else []
+    masters = re.findall(r"(?im)^[^#\n]*\bcoordinator\w*[= ]['\"]?([\w.-]+)", commands)
+    masters += [master.address for each in told if (master := master_of(each))]
+    slips = (*found.slips, *(replace(each, file=name) for each in pods_elsewhere(text, file, masters)))
     return replace(found, told=tuple(told), mentioned=(*default, *_mentions(text, name)), slips=slips)
 
 
@@ -200,18 +202,20 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         slips=slips,
         sizes=_agreed(sizes),
         needs=() if scheduled else (*(path for path, _ in script.needs if lines), *filter(None, paths)),
-        configs=tuple(path for one in lines if (path := _configured_by(one)) and "$" not in path),
+        configs=tuple(path for one in lines if (path := _configured(one, script.text)) and "$" not in path),
     )
 
 
-def _configured_by(one: ShellCommand) -> str:
+def _configured(one: ShellCommand, text: str) -> str:
     """The path of its launcher's configuration on the hosts; "" if it has none."""
     known = one.command.launcher
-    if known is None or not known.options.file or one.apart or not one.folder:
+    if known is None or not (known.options.file and one.folder and one.command.program) or one.apart:
         return ""
-    found = re.findall(rf"--{known.options.file}[= ](\S+)".replace("_", "[_-]"), " ".join(one.words))
-    path = (found or [known.configuration])[-1].replace("$HOME/", "~/")
-    return path if path[:1] == "~" else os.path.normpath(os.path.join(one.folder, path))
+    before = " ".join(one.words).partition(f"{one.command.program} ")[0]
+    found = re.findall(rf"--{known.options.file}[= ](\S+)".replace("_", "[_-]"), before)
+    default = "" if re.search("HF_HOME|XDG_CACHE_HOME", text) else known.configuration
+    path = (found or [default])[-1].replace("$HOME/", "~/")
+    return path if path[:1] in "~" else os.path.normpath(os.path.join(one.folder, path))
 
 
 def _mentions(text: str, name: str, commands: Sequence[tuple[int, str]] = ()) -> tuple[EndpointMention, ...]:

@@ -6,7 +6,7 @@ each pod is left unknown.
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from doctor.job.launch.slips import Slip
@@ -14,7 +14,8 @@ from doctor.text.yamlfile import parse_yaml, plain
 
 _POD = "$POD"
 """Stands for a value that only the pod has."""
-_OF_PODS = (("metadata", "name"), ("spec", "serviceName"))
+_OF_PODS = (("metadata", "name"), ("spec", "serviceName"), ("metadata", "namespace"))
+_BELOW = re.compile(r"(([\w-]+)-\d{1,6})\.([a-z][a-z\d-]*)(?![\w-]|\.svc\b)")
 _PORT_NAME = "pytorchjob-port"
 PORT = "23456"
 """The port of a PyTorchJob that names none."""
@@ -29,15 +30,14 @@ def script_of(text: str, file: str) -> str | None:
     return "\n".join(line for tree in jobs for line in _lines(tree))
 
 
-def pods_elsewhere(text: str, file: str) -> Iterator[Slip]:
-    """The names of pods of a StatefulSet below another service than its own, which no pod resolves."""
-    for tree in _manifests(text, file):
-        name, service = (_table(tree.get(of)).get(key) for of, key in _OF_PODS)
-        pods = rf"(?m)^(?!.*\bimage:).*?(?<![\w.-])({re.escape(str(name))}-\d+)\.([a-z][a-z\d-]*)"
-        for found in re.finditer(pods, text) if tree["kind"] == "StatefulSet" else ():
-            if service not in (None, found[2]):
-                line = text[: found.end()].count("\n") + 1
-                yield Slip("service", "", line, f"{found[1]}.{found[2]}", like=f"{found[1]}.{service}")
+def pods_elsewhere(text: str, file: str, masters: Iterable[str]) -> Iterator[Slip]:
+    """Masters that are pods of a StatefulSet below another service than its own, which no pod resolves."""
+    named = [[_table(tree.get(of)).get(key) for of, key in _OF_PODS] for tree in _manifests(text, file)]
+    for found in filter(None, map(_BELOW.match, {*masters})):
+        known = [place for name, *place in named if name == found[2] and place[0]]
+        if known and found[3] not in sum(known, ["default"]) and found[1] not in (name for name, *_ in named):
+            line = text[: text.find(found[0])].count("\n") + 1
+            yield Slip("service", "", line, found[0], like=f"{found[1]}.{known[0][0]}")
 
 
 def _manifests(text: str, file: str) -> list[dict[str, Any]]:
@@ -81,9 +81,8 @@ def _by_operator(
     tree: Mapping[str, Any], replicas: Mapping[str, Mapping[str, Any]], container: Mapping[str, Any]
 ) -> dict[str, str]:
     pods = sum(int(n) for each in replicas.values() if str(n := each.get("replicas", 1)).isdecimal())
-    ports = {
-        port.get("name"): port.get("containerPort") for port in map(_table, _listed(container.get("ports")))
-    }
+    open_ports = map(_table, _listed(container.get("ports")))
+    ports = {port.get("name"): port.get("containerPort") for port in open_ports}
     limits = _table(_table(container.get("resources")).get("limits"))
     devices = next((str(n) for name, n in limits.items() if re.search(r"gpu|npu|ascend", name, re.I)), "")
     each = str(_table(tree.get("spec")).get("nprocPerNode") or "")
@@ -91,13 +90,8 @@ def _by_operator(
     port = str(ports.get(_PORT_NAME) or _POD)
     known = {"PET_NPROC_PER_NODE": each if each.isdecimal() else _POD, "PET_NNODES": str(pods)}
     if elastic := _table(_table(tree.get("spec")).get("elasticPolicy")):
-        backend = str(elastic.get("rdzvBackend", "c10d"))
-        return {
-            **known,
-            "PET_NNODES": _POD,
-            "PET_RDZV_BACKEND": shlex.quote(backend),
-            "PET_RDZV_ENDPOINT": _POD,
-        }
+        backend = shlex.quote(str(elastic.get("rdzvBackend", "c10d")))
+        return known | {"PET_NNODES": _POD, "PET_RDZV_BACKEND": backend, "PET_RDZV_ENDPOINT": _POD}
     known |= {"PET_MASTER_PORT": port, "MASTER_PORT": port}
     return known | {"PET_MASTER_ADDR": _POD, "PET_NODE_RANK": _POD, "MASTER_ADDR": _POD, "RANK": _POD}
 

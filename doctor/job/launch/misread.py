@@ -31,6 +31,7 @@ _REACHED = re.compile(r"\s(?:--net(?:work)?(?:=|\s+)(?!bridge\b)|-[a-z]*[pP][\s\
 _MOUNTED = re.compile(r"\s(?:--bind|-B|-v|--volume)[=\s]+(/[^\s,:$]+/[^\s,:$]+)|,(?:source|src)=(/[^\s,$]+)")
 _CONFIG = re.compile(r"--?(?:\w+[-_])?config(?:[-_]file)?[= ](?:\./)?(\w[\w./-]*\.(?:ya?ml|json))")
 _RAY = re.compile(r"\bray start\b.*\s--(?:port|address)[= ]+[\"']?(?:[^\s\"']*:)?(\d+)")
+_MANY = re.compile(rf"hetjob|packjob|(?:het|pack)-group|(?m:^{SRUN.directive}.*\s(?:--array|-a)\b)")
 _RUNS = re.compile(r"/[\w./+-]+")
 _MAKES = (
     r"(?:(?<!-)\b(?:chmod|mkdir|cp|mv|ln|tee|tar|unzip|wget|curl|clone|rsync|install|mount)\b[^\n]*|>\s*\S*)"
@@ -96,14 +97,13 @@ def _batch(text: str, in_background: bool) -> Iterator[Slip]:
 
 def _fewer_nodes(lines: Sequence[ShellCommand], text: str) -> Iterator[Slip]:
     """A launcher for more hosts than its batch script asks for, unless several such jobs may be one."""
-    given = read_directives(text)
-    nodes = given.variables.get("SLURM_NNODES", "")
+    nodes = read_directives(text).variables.get("SLURM_NNODES", "")
     for one in lines:
         known, (hosts, rank) = one.command.launcher, map(one.command.options.get, ("nnodes", "node_rank"))
-        if known is None or known.outer or given.apart or (rank and "SLURM_" not in rank):
+        if known is None or known.outer or _MANY.search(text) or (rank and "SLURM_" not in rank):
             continue
         asked = re.search(rf"(?m)^{SRUN.directive}\s.*?(?:-N|--nodes)\b.*", text)
-        if asked and (hosts or "").isdecimal() and int(hosts or 0) > int(nodes or hosts or 0):
+        if asked and hosts and re.fullmatch(r"\d{1,6}", hosts) and int(hosts) > int((nodes or hosts)[:6]):
             yield _at(text, "nodes", asked.start(), like=f"{known.options.spelled('nnodes')}={hosts}")
 
 

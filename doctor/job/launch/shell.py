@@ -96,12 +96,13 @@ def _data_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield from ((word + end, "file" if _NAMES["file"].fullmatch(word) else "data") for end in ends)
 
 
-def _of_hub(values: Mapping[str, expand.Value], models: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The folders of models by the names that a hub has for them, if they must be there already."""
+def _of_hub(values: Mapping[str, expand.Value], words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The folders of models of well-known owners on a hub, if they must be there already."""
     folder = values.get("HF_HUB_CACHE") or f"{values.get('HF_HOME')}/hub"
-    if {"1", "true", "yes"} & {str(values.get(name)).lower() for name in _OFFLINE}:
-        for model in models:
-            if re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", model):
+    offline = {"1", "true", "yes"} & {str(values.get(name)).lower() for name in _OFFLINE}
+    if offline and not any(map(_NAMES["cache"].fullmatch, (*words, *values))):
+        for option, model in pairwise(words):
+            if _NAMES["hub"].fullmatch(model) and any(of.fullmatch(option) for of in _OPTIONS.values()):
                 yield f"{folder}/models--{model.replace('/', '--')}", "model"
 
 
@@ -120,7 +121,8 @@ def read_script(
     if not re.match(r"#!.*\b[kz]sh", text):
         shell.notice_braces()
     found = SlipsOf({"": text, **shell.texts})
-    needs = (need for need, on in shell.needs.items() if "" in on or len(on) > 1)
+    hosts = {one.on for one in shell.lines}
+    needs = (need for need, on in shell.needs.items() if ("" in on if len(hosts) < 2 else hosts <= on))
     return ShellScript(
         tuple(shell.lines),
         env,
@@ -244,13 +246,13 @@ class _Shell(ShellWithScripts):
         parts = (part for word in words for part in word.parts)
         texts = "".join(part.text if part.kind == "text" and part.quoted else " " for part in parts)
         spread = program_name(line[0]) in (*ON_ALL, "ssh") and not _ON_ONE_NODE.search("\t".join(line))
-        if spread and (drawn := drawn_by_each(texts)):
-            self.notice("draws", drawn, words[0].line)
         if wrapped and not wrapped.passes:
-            more = r"exec$|SendEnv|env-file" + r"|^\$\S*$" * (line[0] != "ssh")
-            handed = any(re.search(more, word) for word in line)
+            own = r"|\b(?:ba|z)?sh\s+-(?:\w*[li]|-login)" if line[0] == "ssh" else r"|^\$\S*$"
+            handed = any(re.search(_NAMES["sets"].pattern + own, word) for word in line)
             self.lost = set() if handed else {*_NAMED.findall(texts)} & self.values.keys() - _OF_A_SHELL
         if wrapped and self.given(prefix, lambda: self._starts_elsewhere(line, wrapped, words[0].line)):
+            if spread and (drawn := drawn_by_each(texts, " ".join(line))):
+                self.notice("draws", drawn, words[0].line)
             return
         if line[0] in ("cd", "pushd"):
             given = [word for word in line[1:] if word not in ("-P", "-L", "--")]
@@ -258,11 +260,8 @@ class _Shell(ShellWithScripts):
         elif line[0] == "popd":
             self.move("-")
         elif line[0] == "mkdir":
-            made = (
-                expand.moved(self.values.get(expand.FOLDER), word)
-                for word in line[1:]
-                if not word.startswith("-")
-            )
+            here, named = self.values.get(expand.FOLDER), (word for word in line[1:] if word[:1] != "-")
+            made = (expand.moved(here, word) for word in named)
             self.made |= {self.placed(folder) if folder else "*" for folder in made}
         elif line[0] in _COPIES:
             self.brings = True
@@ -297,15 +296,16 @@ class _Shell(ShellWithScripts):
     def _starts_elsewhere(self, line: tuple[str, ...], wrapped: InnerCommand, number: int) -> bool:
         """Whether what a wrapper starts starts ranks. The paths in a container are not those of the host."""
         images = [word for word in line if word.endswith(_IMAGES)]
-        before = self.elsewhere, self.hidden, self.on
+        before = self.elsewhere, self.hidden, self.environment, self.on
         here, to = wrapped.passes and not images and is_known(line[0]), SSH.match(" ".join(line))
-        user, _, self.on = to[1].rpartition("@") if to else ("", "", self.on)
+        user, _, there = to[1].rpartition("@") if to else ("", "", self.on)
         self.hidden |= not here and (to is None or self.elsewhere or user != "")
-        self.elsewhere |= not here
+        self.elsewhere, self.on = self.elsewhere or not here, there
+        self.environment = "" if to else self.environment
         started = self.starts_inside(wrapped, number)
-        self.elsewhere, self.hidden, self.on = before
-        if started:
-            self._need(images)
+        self.elsewhere, self.hidden, self.environment, outside = before
+        for self.on in (there, outside):
+            self._need(images if started else ())
         return started
 
     def _notice_place(
@@ -366,9 +366,8 @@ class _Shell(ShellWithScripts):
             program = bare_program(line)
             ranks = (loop or self.turns) and _OF_A_RANK & (self.exported | prefix.keys())
             if not program or not (ranks or _OF_A_JOB & prefix.keys()):
-                self.strange |= (
-                    {(self.outside or number, said): None} if (said := strange_start(line)) else {}
-                )
+                said = strange_start(line)
+                self.strange |= {(self.outside or number, said): None} if said else {}
                 self.last = " ".join(line[:_SHOWN]) if program else self.last
                 return
             command = LaunchCommand(None, {}, program, shown=(program,))
@@ -392,8 +391,7 @@ class _Shell(ShellWithScripts):
         later = self.brings or any(each.command.program for each in self.lines)
         self._need([*here, *programs[:1]])
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
-        cached = _of_hub({**self.values, **prefix}, (to for to, _ in read))
-        for path, kind in (*read, *_data_in(split), *cached):
+        for path, kind in (*read, *_data_in(split), *_of_hub({**self.values, **prefix}, split)):
             if kind == "read" or not (later or any(f"{path}/".startswith(f"{each}/") for each in own)):
                 self._need([path], kind)
         self.lines.append(

@@ -73,9 +73,65 @@ def of_manifest(check: str, folder: Path, address: str) -> tuple[list[Problem], 
     return judged(check, [launch], a_plan("gloo", 2), the_facts(2, {address: ""}))
 
 
-@pytest.mark.parametrize("address", ["trainer-0.meet", "trainer-0.meet.default.svc.cluster.local", "node1"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "trainer-0.meet",
+        "trainer-0.meet.default.svc.cluster.local",
+        "trainer-0.default",  # a service of its own, and its namespace
+        "trainer-0.other.svc",
+        "other-0.trainer",
+        "node1",
+    ],
+)
 def test_a_name_that_pods_have(address: str, tmp_path: Path) -> None:
     assert of_manifest("launch-command", tmp_path, address)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=trainer-0.old:29500 t.py", True),
+        ("HEAD=trainer-0.old\ntorchrun --nnodes=2 --node_rank=$R --master_addr $HEAD t.py", True),
+        ("python t.py --coordinator_address=trainer-0.old:1234", True),
+        ("python t.py --coordinator_address=trainer-0.meet:1234", False),
+        ("# --coordinator_address=trainer-0.old:1234\npython t.py --log trainer-0.log", False),
+        ("# --master_addr=trainer-0.old\ntorchrun --nnodes=2 --node_rank=$R --master_addr=a t.py", False),
+    ],
+)
+def test_where_a_command_says_who_is_the_master(line: str, told: bool, tmp_path: Path) -> None:
+    begun, path = MANIFEST.format(address="trainer-0.meet").partition('["torchrun')[0], tmp_path / "job.yaml"
+    path.write_text("\n          ".join((begun + "\n        - |", *line.split("\n"))))
+    found = judged("launch-command", [read_launch_files([path])], a_plan("gloo", 2))[0]
+    assert [each.evidence[0].source for each in found] == ["job.yaml:16"] * told
+
+
+OTHERS = """
+---
+# trainer-0.old was its name once
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: x}
+data:
+  log: /logs/trainer-0.log
+  resume: s3://ckpt/trainer-0.pt
+  MASTER_HOST: trainer-0.old
+"""
+
+
+def test_what_is_no_master(tmp_path: Path) -> None:
+    for more in (OTHERS, "\n---\napiVersion: v1\nkind: Service\nmetadata: {name: trainer-0}\n"):
+        path = tmp_path / "job.yaml"
+        master = "trainer-0.meet" if more is OTHERS else "trainer-0.team"
+        path.write_text(MANIFEST.format(address=master) + more)
+        assert judged("launch-command", [read_launch_files([path])], a_plan("gloo", 2))[0] == []
+
+
+@pytest.mark.parametrize("nodes", ["-N", "--nodes"])
+def test_numbers_that_no_cluster_has(nodes: str, tmp_path: Path) -> None:
+    text = "#!/bin/bash\n#SBATCH {} {}\ntorchrun --nnodes={} --rdzv_backend=c10d --rdzv_endpoint=a:1 t.py\n"
+    for asked, given in (("9" * 5000, "2"), ("1", "9" * 5000)):
+        assert problems(tmp_path, text.format(nodes, asked, given), {}) == []
 
 
 def test_a_name_below_the_service_of_others(tmp_path: Path) -> None:

@@ -242,6 +242,23 @@ def test_configurations_of_the_hosts(
     assert [each.summary for each in found] == ([says] if says else [])
 
 
+@pytest.mark.parametrize("name", ["HF_HOME", "XDG_CACHE_HOME"])
+def test_no_configuration_is_guessed(name: str, tmp_path: Path) -> None:
+    """Neither of another cache, nor that of the program."""
+    assert read(tmp_path, f"export {name}=/data/x\naccelerate launch train.py\n").configs == ()
+    line = "accelerate launch train.py --config_file conf/train.yaml\n"
+    (place,) = read(tmp_path, line).configs
+    assert place.endswith("/default_config.yaml")
+
+
+def test_a_configuration_with_a_number_that_no_cluster_has(tmp_path: Path) -> None:
+    launch = read(tmp_path, "accelerate launch train.py\n")
+    text = CONFIG.format(kind="MULTI_GPU", rank="8" * 5000, hosts="9" * 5000)
+    files = {f"node{n}": {f"/home/me{launch.configs[0][1:]}": HostFile("1", text)} for n in (1, 2)}
+    found, _ = judged(CHECK, [launch], None, {"tables": files})
+    assert all(len(each.actual) < 200 for each in found)
+
+
 def test_the_configuration_here_is_only_that_of_one_host(tmp_path: Path) -> None:
     (tmp_path / "acc.yaml").write_text(CONFIG.format(kind="MULTI_GPU", rank=0, hosts=2))
     launch = read(tmp_path, "accelerate launch --config_file acc.yaml train.py\n")

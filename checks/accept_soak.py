@@ -5,13 +5,15 @@ itself at other times, so that hosts may be of different kinds.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
-from statistics import median, median_high
+from statistics import median
 from typing import NamedTuple
 
 from doctor.api import (
+    UNDECIDED,
     Confidence,
     Damage,
     Evidence,
@@ -20,6 +22,7 @@ from doctor.api import (
     Severity,
     Undecided,
     check,
+    duration,
 )
 from doctor.facts.smoke import SMOKE, SOAK, SmokeRounds, Soak
 from doctor.smoke.judge.speed import MAD, spread
@@ -34,6 +37,8 @@ DOES = {
     "write": "writes to",
     "read": "reads from",
 }
+LINKS = ("sends", "receives")
+"""By the best link, which may have been that to a host that is gone."""
 LEAST = -math.log(0.9)
 """The least effect, as a logarithm."""
 TIMES = 6.0
@@ -43,6 +48,10 @@ LEAST_HOSTS = 3
 MANY = 8
 CLEAR = 0.8
 """The share of rounds that must be on their side of the middle."""
+FALSE_ALARMS = 1 / 1000
+"""The share of soaks in which rounds that are slow by chance may come one after the other."""
+RARE, UNSEEN = 0.01, 0.25
+"""How often a round is slow by chance if none was: at least this, and so many rounds that nobody saw."""
 LINES, BEFORE = 44, 3
 MOST_SPELLS = 3
 
@@ -56,6 +65,26 @@ class Spell(NamedTuple):
     end: int
     effect: float
     ramp: bool
+
+
+class Chance(NamedTuple):
+    """How often rounds are slow by chance: how far each is below what its host usually does, and each two,
+    three and four one after the other at least; sorted. `points`: how many figures the soak has.
+    """
+
+    drops: Sequence[Sequence[float]]
+    points: int
+
+    def allows(self, depth: float, slow: int, rounds: int) -> bool:
+        """Whether so many rounds of these may be slow by chance, somewhere in the soak: as often as one or
+        two are, so that a host that is slow for longer is no measure for the others.
+        """
+        one, two, three, four = (len(own) - bisect_right(own, depth) for own in self.drops)
+        short = one - two - (three - four)
+        often = short + math.sqrt(short) + UNSEEN  # few of them may be few by chance, too
+        rare = min(1.0, max(RARE, often / max(1, len(self.drops[0]) - one)))
+        ways = math.lgamma(rounds + 1) - math.lgamma(slow + 1) - math.lgamma(rounds - slow + 1)
+        return math.log(self.points) + ways + slow * math.log(rare) > math.log(FALSE_ALARMS)
 
 
 @check(
@@ -75,22 +104,19 @@ def accept_soak(_: SmokeRounds, soak: Soak) -> Iterator[Problem]:
     How it is known: until the time of `--for` is over, training, transfers between hosts and what each host
     does alone are measured in rounds. In each round a host is compared with the median of the others, so that
     what slows all of them is nobody's fault. It is slow if it was below its own share at other times by 10 %
-    and by six times the noise of the soak, in three rounds one after the other, or more if there are many.
-    That may have lasted to the end, or have ended, and it may have grown. A host that breaks a round is left
-    out from then on.
+    and by six times the noise of the soak, in three rounds one after the other, or in more: in so many that
+    rounds which are slow by chance, as rounds of all hosts are now and then, hardly ever come so. That may
+    have lasted to the end, or have ended, and it may have grown. What hosts send and receive is compared as
+    long as the same hosts take part. A host that breaks a round is left out from then on. If it is undecided
+    which of several broke it, all of them are left out, and suspects.
 
-    Fewer than six rounds, or fewer than three hosts, judge nobody's pace: exit code 3.
+    Fewer than six rounds, or fewer than three hosts, judge nobody's pace, and a soak that ended early proves
+    less than was wanted: exit code 3.
 
     What to do: see what else happened on the host at that time: its kernel's log, the clocks and temperatures
     of its devices, its fans and power, what else ran there.
     """
-    for host, at, why in soak.left:
-        yield Problem(
-            f"ended in the soak at {_clock(at, soak)}: {why}",
-            subject="end",
-            hosts=(host,),
-            severity=Severity.FAIL,
-        )
+    yield from _ended(soak)
     found = [*_spells(soak)]
     slow = {host for host, _, _ in found}
     hosts = {host for _, figures in soak.rounds for own in figures.values() for host in own}
@@ -106,33 +132,83 @@ def accept_soak(_: SmokeRounds, soak: Soak) -> Iterator[Problem]:
         )
     if len(hosts) < LEAST_HOSTS:
         raise Undecided("fewer than three hosts have no peers: nothing judged their pace", essential=True)
+    alone = [at for at, figures in soak.rounds if max(map(len, figures.values()), default=0) < LEAST_HOSTS]
+    if len(alone) >= LEAST_POINTS:
+        raise Undecided(
+            f"fewer than three hosts were left at {_clock(alone[0], soak)}: nothing judged their pace then",
+            essential=True,
+        )
+    if soak.lacking:
+        raise Undecided(f"the soak ended {duration(soak.lacking)} too early", essential=True)
+
+
+def _ended(soak: Soak) -> Iterator[Problem]:
+    """Who broke a round, once."""
+    told: set[str] = set()
+    for hosts, at, why, undecided in soak.left:
+        doubt = UNDECIDED if undecided and len(hosts) > 1 else ""
+        for among in [hosts] if doubt else [(host,) for host in hosts]:
+            if not told.issuperset(among):
+                yield Problem(
+                    f"ended in the soak at {_clock(at, soak)}: {why.removesuffix(doubt)}{doubt}",
+                    subject="end",
+                    hosts=among,
+                    severity=Severity.FAIL,
+                    confidence=Confidence.SUSPECT if doubt else Confidence.CERTAIN,
+                )
+            told.update(among)
 
 
 def _spells(soak: Soak) -> Iterator[tuple[str, str, Spell]]:
     """Host, what it did more slowly, and when."""
+    points = sum(len(own) for _, figures in soak.rounds for own in figures.values())
     for what in dict.fromkeys(what for _, figures in soak.rounds for what in figures):
-        series = [figures.get(what, {}) for _, figures in soak.rounds]
-        beside = _beside(series)
-        noise = _noise(beside)
-        for host, ratios in beside.items():
-            own = {n: math.log(series[n][host]) for n in ratios}
-            for spell in spells(ratios, noise[host]):
-                inside = [own[n] for n in own if spell.first <= n < spell.end]
-                outside = [own[n] for n in own if not spell.first <= n < spell.end]
-                if median(outside) - median(inside) >= LEAST / 2:  # else it is the others who changed
-                    yield host, what, spell
+        series = [
+            {host: math.log(value) for host, value in figures.get(what, {}).items() if value > 0}
+            for _, figures in soak.rounds
+        ]
+        for part in _parts(series) if what in LINKS else [series]:
+            beside = _beside(part)
+            noise, chance = _noise(beside), _chance(beside, points)
+            for host, ratios in beside.items():
+                for spell in spells(ratios, noise[host], chance):
+                    inside = [part[n][host] for n in ratios if spell.first <= n < spell.end]
+                    outside = [part[n][host] for n in ratios if not spell.first <= n < spell.end]
+                    if median(outside) - median(inside) >= LEAST / 2:  # else it is the others who changed
+                        yield host, what, spell
+
+
+def _parts(series: Sequence[Mapping[str, float]]) -> Iterator[list[Mapping[str, float]]]:
+    """The rounds with the same hosts; others are empty."""
+    for hosts in dict.fromkeys(map(frozenset, series)):
+        yield [own if own.keys() == hosts else {} for own in series]
+
+
+def _usual(values: Mapping[str, float]) -> dict[str, float]:
+    """Host -> the median of the others, the higher of two."""
+    ordered = sorted(values, key=lambda host: values[host])
+    middle = (len(ordered) - 1) // 2
+    return {host: values[ordered[middle + (at <= middle)]] for at, host in enumerate(ordered)}
 
 
 def _beside(series: Sequence[Mapping[str, float]]) -> dict[str, dict[int, float]]:
     """Host -> point -> what it did there beside the median of the others, as a logarithm."""
     found: dict[str, dict[int, float]] = {}
     for number, own in enumerate(series):
-        logs = {host: math.log(value) for host, value in own.items()}
-        if len(logs) >= LEAST_HOSTS:
-            for host, value in logs.items():
-                usual = median_high(other for name, other in logs.items() if name != host)
-                found.setdefault(host, {})[number] = value - usual
+        if len(own) >= LEAST_HOSTS:
+            for host, usual in _usual(own).items():
+                found.setdefault(host, {})[number] = own[host] - usual
     return found
+
+
+def _chance(beside: Mapping[str, Mapping[int, float]], points: int) -> Chance:
+    drops: tuple[list[float], ...] = ([], [], [], [])
+    for ratios in beside.values():
+        usual = sorted(ratios.values())[3 * len(ratios) // 4]
+        own = [usual - value for value in ratios.values()]
+        for size, found in enumerate(drops, 1):
+            found += [min(own[at : at + size]) for at in range(len(own) - size + 1)]
+    return Chance([sorted(found) for found in drops], points)
 
 
 def _noise(beside: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
@@ -140,28 +216,23 @@ def _noise(beside: Mapping[str, Mapping[int, float]]) -> dict[str, float]:
     are shared wander.
     """
     apart = [abs(b - a) for own in beside.values() for a, b in pairwise(own.values())]
-    wander = {host: spread([*own.values()]) for host, own in beside.items()}
-    return {
-        host: max(
-            MAD * median(apart) / math.sqrt(2) if apart else 0.0,
-            median(own for other, own in wander.items() if other != host),
-        )
-        for host in beside
-    }
+    steps = MAD * median(apart) / math.sqrt(2) if apart else 0.0
+    wander = _usual({host: spread([*own.values()]) for host, own in beside.items()})
+    return {host: max(steps, others) for host, others in wander.items()}
 
 
-def spells(ratios: Mapping[int, float], noise: float) -> Iterator[Spell]:
+def spells(ratios: Mapping[int, float], noise: float, chance: Chance) -> Iterator[Spell]:
     """When a host was slower than at other times, the worst first."""
     left = dict(ratios)
     for _ in range(MOST_SPELLS):
-        spell = _worst(left, noise)
+        spell = _worst(left, noise, chance)
         if spell is None:
             return
         yield spell
         left = {n: value for n, value in left.items() if not spell.first <= n < spell.end}
 
 
-def _worst(ratios: Mapping[int, float], noise: float) -> Spell | None:
+def _worst(ratios: Mapping[int, float], noise: float, chance: Chance) -> Spell | None:
     if len(ratios) < LEAST_POINTS:
         return None
     places, values = [*ratios], [*ratios.values()]
@@ -180,10 +251,9 @@ def _worst(ratios: Mapping[int, float], noise: float) -> Spell | None:
         return None
     few = 1 / min(len(inside), MANY) + 1 / min(len(outside), MANY)
     limit = TIMES * max(noise, spread(outside)) * math.sqrt(few)
-    clear = sum(value < middle for value in inside) >= CLEAR * len(inside) and sum(
-        value > middle for value in outside
-    ) >= CLEAR * len(outside)
-    if effect < max(LEAST, limit) or not clear:
+    below, above = sum(value < middle for value in inside), sum(value > middle for value in outside)
+    clear = below >= CLEAR * len(inside) and above >= CLEAR * len(outside)
+    if effect < max(LEAST, limit) or not clear or chance.allows(usual - middle, below, len(inside)):
         return None
     third = len(inside) // 3
     early, late = median(inside[:third]), median(inside[-third:])
@@ -246,16 +316,15 @@ def _lines(soak: Soak, host: str, what: str, spell: Spell) -> Iterator[str]:
     """Its share of what its peers do, in the rounds before, in and after the spell."""
     first = max(0, spell.first - BEFORE)
     for at, did in soak.rounds[first : min(spell.end + BEFORE, first + LINES)]:
-        figures = did.get(what, {})
+        figures = {other: value for other, value in did.get(what, {}).items() if value > 0}
         if host in figures and len(figures) >= LEAST_HOSTS:
-            usual = median_high(value for other, value in figures.items() if other != host)
-            yield f"{_clock(at, soak)}: {figures[host] / usual:.0%}"
+            yield f"{_clock(at, soak)}: {figures[host] / _usual(figures)[host]:.0%}"
 
 
 def _does(what: str) -> str:
     """What a host does, in words."""
     name, _, folder = what.partition(" ")
-    return f"{DOES[name]} {folder}".strip()
+    return f"{DOES.get(name, name)} {folder}".strip()
 
 
 def _clock(at: float, soak: Soak) -> str:

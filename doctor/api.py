@@ -44,6 +44,7 @@ from doctor.model import (
     View,
 )
 from doctor.text.addresses import Holders, Stretch, fewest_networks
+from doctor.text.durations import duration
 from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold, is_host
 from doctor.text.ranks import ranks_text

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from doctor.baseline import Baseline, nonsense
-from doctor.floors import MOST, Floor
+from doctor.floors import ALONE, MOST, Floor
 from doctor.job.parallel import AXES
 from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
@@ -146,13 +146,13 @@ def _nonsense(recording: Recording) -> Iterator[str]:
     for run in recording.smoke:
         yield from _nonsense_of_smoke(run, known)
     if soak := recording.soak:
-        told = [
-            (host, value) for _, did in soak.rounds for own in did.values() for host, value in own.items()
-        ]
-        times = [*(at for at, _ in soak.rounds), *(at for _, at, _ in soak.left)]
+        told = [each for _, figures in soak.rounds for each in figures.items()]
+        times = [soak.lacking, *(at for at, _ in soak.rounds), *(at for _, at, *_ in soak.left)]
+        named = (*(own for _, own in told), *(hosts for hosts, *_ in soak.left))
         if not (
-            known >= {*(host for host, _ in told), *(host for host, _, _ in soak.left)}
-            and all(0 < value < 1e18 for _, value in told)
+            known.issuperset(host for hosts in named for host in hosts)
+            and {*ALONE, "train", "sends", "receives"}.issuperset(what.split(" ")[0] for what, _ in told)
+            and all(0 < value < MOST for _, own in told for value in own.values())
             and all(0 <= at < 1e11 for at in times)
             and 0 < soak.every < MOST_COUNT
         ):

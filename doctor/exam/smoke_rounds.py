@@ -129,23 +129,29 @@ def run_soak(collection: Collection, wishes: SmokeWishes, seconds: float) -> Non
         try:
             result = _run(collection, reading.plan, fit, wishes, left_out)
         except UsageError:  # the request does not fit the hosts that are left
-            return
+            break
         finally:
             del collection.smoke[kept:]
         if result.end.kind == "interrupted":
-            return
+            break
         faults = [each for each in judge(result) if each.is_fault and each.check not in WARNINGS]
         whole = result.end.kind == "done" and not faults
         collection.smoke += [] if whole and after else [result]
         if whole:
             soak = soak.with_round(at, figures_of(result))
         else:
-            why = {host: each.summary for each in faults for host in each.culprit_hosts(result.plan)}
-            gone = ((host, at + result.end.seconds, said) for host, said in why.items())
+            known = [
+                (hosts, at + result.end.seconds, each.summary, each.undecided)
+                for each in faults
+                if (hosts := each.culprit_hosts(result.plan))
+            ]
+            gone = [each for each in known if not each[-1]] or known
             soak = replace(soak, left=(*soak.left, *gone))
-            fit = [host for host in fit if host not in why] if why else []
-            left_out += [OmittedSmokeHost(host, "an earlier smoke run named it") for host in why]
+            who = dict.fromkeys(host for hosts, *_ in gone for host in hosts)
+            fit = [host for host in fit if host not in who] if who else []
+            left_out += [OmittedSmokeHost(host, "an earlier smoke run named it") for host in who]
         collection.soak = soak
+    collection.soak = replace(soak, lacking=max(0.0, until - time.monotonic()))
 
 
 def _fit_hosts(

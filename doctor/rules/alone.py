@@ -43,8 +43,8 @@ class HostRate(msgspec.Struct, frozen=True):
 
 
 def rate_text(what: str, rate: float) -> str:
-    if what == "fsync":
-        return f"{rate:,.0f}/s"
+    if what in ("fsync", "train"):
+        return f"{rate:,.{0 if rate >= 20 else 1}f}/s"
     if what == "matmul":
         return f"{rate / 1e9:.3g} GFLOP/s" if rate < 1e12 else f"{rate / 1e12:.3g} TFLOP/s"
     return f"{rate / 1e9:.3g} GB/s" if rate >= 1e9 else f"{rate / 1e6:.3g} MB/s"

@@ -17,13 +17,14 @@ Figures = Mapping[str, Mapping[str, float]]
 @dataclass(frozen=True, slots=True)
 class Soak:
     """When every so many rounds of those that were `done` began, in seconds since 1970, and their figures;
-    `left`: hosts that broke a round, when, and why.
+    `left`: who broke a round, when, why, and if it is undecided who; `lacking`: seconds it was too short.
     """
 
     rounds: tuple[tuple[float, Figures], ...] = ()
     every: int = 1
     done: int = 0
-    left: tuple[tuple[str, float, str], ...] = ()
+    left: tuple[tuple[tuple[str, ...], float, str, bool], ...] = ()
+    lacking: float = 0.0
 
     def with_round(self, at: float, figures: Figures) -> "Soak":
         rounds, every = (*self.rounds, *([] if self.done % self.every else [(at, figures)])), self.every
@@ -59,4 +60,4 @@ def figures_of(result: SmokeResult) -> Figures:
         for (sender, receiver), rate in rates.middle.items() if rates else ():
             found["sends"][sender].append(-rate)
             found["receives"][receiver].append(-rate)
-    return {w: {h: float(f"{abs(min(v)):.5g}") for h, v in own.items()} for w, own in found.items()}
+    return {w: {h: float(f"{abs(min(v)):.5g}") for h, v in own.items() if min(v)} for w, own in found.items()}

@@ -10,13 +10,9 @@ def duration(seconds: float) -> str:
     left, parts = round(seconds), list[str]()
     for size, unit in SECONDS:
         number, left = divmod(left, size)
-        if number:
-            parts.append(f"{number} {unit}")
-        elif parts:
-            break
-        if len(parts) == 2:
-            break
-    return " ".join(parts) or f"{seconds:.1f} s"
+        if number or parts:
+            parts.append(f"{number} {unit}" if number else "")
+    return " ".join(filter(None, parts[:2])) or f"{seconds:.1f} s"
 
 
 def seconds_of(typed: str, unit: str = "") -> float | None:

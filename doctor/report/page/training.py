@@ -299,14 +299,9 @@ def _soak_table(soak: Soak, on: Medium) -> Iterator[Table]:
     """What each host did by the second; a terminal has room for those that varied most."""
     found = sorted((v[1] / v[2], what, host, v) for what, own in soak.told.items() for host, v in own.items())
     shown = found[: MOST_RANKS if on in Medium.HTML | Medium.MARKDOWN else MOST_PAIRS]
-    rows = [(what, host, *(_amount(what, each) for each in told)) for _, what, host, told in shown]
-    note = f"{soak.done} rounds." + (
-        f" {len(found) - len(shown)} more varied less." if found != shown else ""
-    )
+    rows = [(what, host, *(rate_text(what, each) for each in told)) for _, what, host, told in shown]
+    note, more = f"{soak.done} rounds.", len(found) - len(shown)
+    note += f" {more} more varied less." if more else ""
     if rows:
         heads = ("soak", "host", "first round", "worst round", "median", "last round")
         yield Table("Rounds of the soak", heads, tuple(rows), note=note, short=True)
-
-
-def _amount(what: str, value: float) -> str:
-    return f"{value:.3g} steps/s" if what == "train" else rate_text(what, value)

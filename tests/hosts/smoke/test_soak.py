@@ -106,7 +106,7 @@ def test_a_host_that_dies_ends_only_its_part(field: Lab, tmp_path: Path) -> None
     assert told(tmp_path)["node3"].startswith("ended in the soak at ")
     assert abs(clock(told(tmp_path)["node3"]) - died) < timedelta(seconds=60)
     soak = json.loads((tmp_path / "run.json").read_bytes())["soak"]
-    assert [left[0] for left in soak["left"]] == ["node3"]
+    assert [left[0] for left in soak["left"]] == [["node3"]]
     assert {*soak["rounds"][0][1]["train"]} == {"node1", "node2", "node3", "node4"}
     if len(soak["rounds"]) > 1:
         assert {*soak["rounds"][-1][1]["train"]} == {"node1", "node2", "node4"}

@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
+from statistics import median_high
 from typing import Any
 
 import pytest
 
+from checks.accept_soak import _usual, accept_soak
+from doctor.api import UNDECIDED, Confidence, Problem, Undecided
 from doctor.smoke.soak import MOST, Soak
 from tests.support.accept_runs import Run, accepting, alone, shares
 from tests.unit.test_accept import run
@@ -73,6 +76,11 @@ def judged(tmp_path: Path, soak: dict[str, Any], *words: str) -> tuple[int, dict
     return code, {host: each["summary"] for each in found for host in each["hosts"]}
 
 
+def problems(data: Mapping[str, Any], **more: Any) -> list[Problem]:
+    rounds = tuple((at, figures) for at, figures in data["rounds"])
+    return list(accept_soak.run(None, Soak(rounds, data["every"], data["done"], **more)))
+
+
 def between(first: int, end: int, share: float) -> Course:
     return lambda number: share if first <= number < end else 1.0
 
@@ -124,9 +132,103 @@ def test_days_are_told_if_there_are_several(tmp_path: Path) -> None:
 
 def test_a_host_that_dies_ends_only_its_part(tmp_path: Path) -> None:
     soak = soaked({}, gone={"node3": 9})
-    soak["left"] = [["node3", BEGAN + 95, "the connection was lost"]]
+    soak["left"] = [[["node3"], BEGAN + 95, "the connection was lost", False]]
     told = judged(tmp_path, soak)
     assert told == (1, {"node3": "ended in the soak at 14:01:35 UTC: the connection was lost"})
+
+
+def test_one_of_two_that_ended_is_a_suspicion_and_one_finding() -> None:
+    rounds = soaked({}, gone={"node2": 9, "node3": 9}, hosts=5)
+    left = (("node2", "node3"), BEGAN + 95, "the connection was lost", True)
+    (found,) = problems(rounds, left=(left,))
+    assert (found.hosts, found.confidence) == (("node2", "node3"), Confidence.SUSPECT)
+    assert found.summary.endswith("the connection was lost" + UNDECIDED)
+    (sure, other) = problems(rounds, left=((*left[:3], False),))
+    assert (sure.hosts, other.hosts, sure.confidence) == (("node2",), ("node3",), Confidence.CERTAIN)
+    assert UNDECIDED not in sure.summary
+    alone = (("node3",), BEGAN + 95, "rank 4 or 5 ended", True)
+    assert [each.confidence for each in problems(rounds, left=(alone,))] == [Confidence.CERTAIN]
+    assert len(problems(rounds, left=(left, left, alone))) == 1
+
+
+def test_a_best_link_that_left_with_its_peer_is_no_fall() -> None:
+    """node1 and node2 share a fast switch; node1 leaves."""
+    half = between(10, 20, 0.5)
+    lost = soaked({"node2 sends": half, "node2 receives": half}, hosts=5, gone={"node1": 10})
+    assert problems(lost) == []
+    (found,) = problems(soaked({"node2 sends": half}, hosts=5))
+    assert found.hosts == ("node2",)
+    (found,) = problems(soaked({"node2 sends": between(15, 20, 0.5)}, hosts=5, gone={"node1": 10}))
+    assert found.hosts == ("node2",)
+    (found,) = problems(soaked({"node2 train": half}, hosts=5, gone={"node1": 10}))
+    assert found.hosts == ("node2",)
+
+
+def two_speeds(seed: int, often: float, *, hosts: int = 4, rounds: int = 60, share: float = 0.85) -> Any:
+    """Hosts that are all slower by as much in some rounds, by chance."""
+    rng = random.Random(seed)
+    names = [f"node{number}" for number in range(hosts)]
+    return {
+        "rounds": [
+            [
+                BEGAN + 10 * number,
+                {
+                    what: {
+                        host: (share if rng.random() < often else 1.0) * math.exp(rng.gauss(0, 0.005))
+                        for host in names
+                    }
+                    for what in ("train", "matmul", "copy")
+                },
+            ]
+            for number in range(rounds)
+        ],
+        "every": 1,
+        "done": rounds,
+    }
+
+
+def test_rounds_that_are_slow_by_chance_name_nobody_and_one_that_stays_so_is_named() -> None:
+    named = [(often, n) for often in (0.1, 0.2, 0.3) for n in range(30) if problems(two_speeds(n, often))]
+    assert len(named) <= 1, named
+    many = [n for n in range(4) if problems(soaked({}, hosts=48, stalls=0.05, seed=n))]
+    assert many == []
+    soak = two_speeds(1, 0.1)
+    for _, figures in soak["rounds"][40:]:
+        figures["train"]["node2"] *= 0.8
+    assert {each.hosts for each in problems(soak)} == {("node2",)}
+
+
+def test_two_hosts_that_are_slow_at_the_same_time_do_not_excuse_each_other() -> None:
+    slow = {"node2 train": between(10, 20, 0.5), "node3 train": between(10, 20, 0.5)}
+    assert {each.hosts for each in problems(soaked(slow, hosts=8))} == {("node2",), ("node3",)}
+
+
+def test_if_only_two_hosts_are_left_nothing_judged_them() -> None:
+    soak = soaked({"node2 train": between(12, 30, 0.3)}, hosts=3, rounds=30, gone={"node1": 5})
+    with pytest.raises(Undecided, match="fewer than three hosts were left at 14:00:50 UTC"):
+        problems(soak)
+    assert problems(soaked({}, hosts=3, rounds=10, gone={"node1": 5})) == []
+
+
+def test_a_soak_that_ended_early_is_no_pass() -> None:
+    with pytest.raises(Undecided, match="the soak ended 7 h 50 min too early"):
+        problems(soaked({}), lacking=28_200.0)
+
+
+def test_figures_that_are_nothing_are_left_out() -> None:
+    soak = soaked({"node2 train": between(12, 20, 0.5)})
+    soak["rounds"][3][1]["train"]["node4"] = 0.0
+    soak["rounds"][2][1]["sends"] = dict.fromkeys(("node1", "node2", "node3", "node4"), 0.0)
+    assert [each.hosts for each in problems(soak)] == [("node2",)]
+
+
+def test_the_others_of_each_host() -> None:
+    rng = random.Random(4)
+    for number in range(200):
+        values = {f"node{n}": float(rng.randrange(6)) for n in range(3 + number % 9)}
+        assert _usual(values) == {
+            host: median_high(value for other, value in values.items() if other != host) for host in values
+        }
 
 
 SOUND: Mapping[str, Mapping[str, Any]] = {
@@ -141,21 +243,13 @@ SOUND: Mapping[str, Mapping[str, Any]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", SOUND)
 def test_of_200_sound_soaks_nobody_is_named(kind: str) -> None:
-    from checks.accept_soak import accept_soak
-
     named = [
         seed
         for seed in range(200)
         for hosts, rounds in [((3, 4, 8)[seed % 3], (6, 9, 14, 30)[seed % 4])]
-        if list(
-            accept_soak.run(None, _soak(soaked({}, rounds=rounds, hosts=hosts, seed=seed, **SOUND[kind])))
-        )
+        if problems(soaked({}, rounds=rounds, hosts=hosts, seed=seed, **SOUND[kind]))
     ]
     assert len(named) <= (1 if kind in ("busy", "stalls") else 0), named
-
-
-def _soak(data: Mapping[str, Any]) -> Soak:
-    return Soak(tuple((at, figures) for at, figures in data["rounds"]), data["every"], data["done"])
 
 
 def test_sound_courses_that_look_like_faults(tmp_path: Path) -> None:
@@ -177,7 +271,7 @@ def test_sound_courses_that_look_like_faults(tmp_path: Path) -> None:
         ({"done": 0}, "rounds were compared from 6 on, and there were 0"),
         (soaked({}, hosts=2), "fewer than three hosts have no peers: nothing judged their pace"),
         (
-            soaked({f"node{n} train": between(3 * n, 3 * n + 3, 0.3) for n in (1, 2, 4)}),
+            soaked({f"node{n} train": between(4 * n, 4 * n + 4, 0.3) for n in (1, 2, 4)}),
             "so many hosts slowed down that who is usual cannot be told",
         ),
     ],
@@ -206,10 +300,21 @@ def test_without_a_soak_nothing_is_said_of_it(tmp_path: Path) -> None:
     assert (code, "soak" in page) == (0, False)
 
 
-@pytest.mark.parametrize("wrong", [{"node9": 1.0}, {"node1": 0.0}, {"node1": -1.0}])
-def test_a_recording_with_nonsense_is_refused(tmp_path: Path, wrong: Mapping[str, float]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rounds": [[BEGAN, {"train": {"node9": 1.0}}]]},
+        {"rounds": [[BEGAN, {"train": {"node1": 0.0}}]]},
+        {"rounds": [[BEGAN, {"train": {"node1": -1.0}}]]},
+        {"rounds": [[BEGAN, {"trains": {"node1": 1.0}}]]},
+        {"left": [[["node1", "node9"], BEGAN, "it ended", True]]},
+        {"left": [[["node1"], -1.0, "it ended", True]]},
+        {"lacking": -1.0},
+    ],
+)
+def test_a_recording_with_nonsense_is_refused(tmp_path: Path, wrong: Mapping[str, Any]) -> None:
     data = alone(accepting(shares({})), {})
-    data["soak"] = {"rounds": [[BEGAN, {"train": wrong}]], "every": 1, "done": 1}
+    data["soak"] = {"every": 1, "done": 1, **wrong}
     (tmp_path / "run.json").write_text(json.dumps(data))
     code, _, said = run("accept", "--replay", str(tmp_path / "run.json"))
     assert (code, "the rounds of its soak do not add up" in said) == (2, True)

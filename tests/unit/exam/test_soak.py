@@ -6,12 +6,15 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 
 import doctor.exam.smoke_rounds as rehearsal
 from doctor.errors import UsageError
+from doctor.smoke.events import Alone
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.plan import SmokeWishes
 from doctor.smoke.result import SmokePlan, SmokeResult
 from tests.support.smoke.results import healthy
@@ -48,10 +51,35 @@ def test_a_host_that_breaks_a_round_ends_there_and_the_others_go_on(monkeypatch:
     stage = soak(monkeypatch, [well, hangs("node3"), *[well] * 50], 100)
     kept = stage.collection.recording().soak
     assert kept is not None
-    assert [(host, bool(why)) for host, _, why in kept.left] == [("node3", True)]
+    assert [(hosts, bool(why), open) for hosts, _, why, open in kept.left] == [(("node3",), True, False)]
+    assert kept.lacking == 0
     assert stage.took_part[:4] == [without(), without(), without(), without("node3")]
     assert {*kept.rounds[-1][1]["train"]} == {*without("node3")}
     assert [run.end.kind for run in stage.collection.smoke] == ["done", "still", "done"]
+
+
+def charged(*charges: SmokeCharge) -> Any:
+    """The second round ends with these."""
+    rounds = count(1)
+    return lambda _: charges if next(rounds) == 2 else ()
+
+
+def test_suspects_end_together_unless_somebody_else_is_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    either = SmokeCharge("smoke-hang", "x", "it broke", hosts=("node2", "node3"), undecided=True)
+    certain = SmokeCharge("smoke-crash", "x", "it ended", hosts=("node3",))
+    with monkeypatch.context() as context:
+        context.setattr(rehearsal, "judge", charged(either))
+        stage = soak(context, [well] * 50, 100)
+    kept = stage.collection.soak
+    assert kept is not None
+    assert [(hosts, open) for hosts, _, _, open in kept.left] == [(("node2", "node3"), True)]
+    assert stage.took_part[-1] == without("node2", "node3")
+    monkeypatch.setattr(rehearsal, "judge", charged(either, certain))
+    stage = soak(monkeypatch, [well] * 50, 100)
+    kept = stage.collection.soak
+    assert kept is not None
+    assert [(hosts, open) for hosts, _, _, open in kept.left] == [(("node3",), False)]
+    assert stage.took_part[-1] == without("node3")
 
 
 def test_a_host_that_breaks_the_last_round_leaves_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,13 +118,14 @@ def test_ctrl_c_keeps_the_rounds_before(monkeypatch: pytest.MonkeyPatch) -> None
         rehearsal.run_soak(stage.collection, SmokeWishes(accept=True), 1000)
     kept = stage.collection.recording().soak
     assert kept is not None
-    assert (kept.done, len(stage.collection.smoke)) == (2, 1)
+    assert (kept.done, len(stage.collection.smoke), kept.lacking) == (2, 1, 0)
 
 
 def test_a_deadline_in_a_round_ends_the_soak(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = soak(monkeypatch, [well, interrupted], 1000)
     assert stage.collection.soak is not None
     assert (stage.collection.soak.done, len(stage.collection.smoke)) == (1, 1)
+    assert 900 < stage.collection.soak.lacking < 1000
 
 
 def test_without_a_run_that_passed_there_is_no_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,3 +141,16 @@ def test_hosts_that_do_not_fit_the_request_end_the_soak(monkeypatch: pytest.Monk
     assert [run.end.kind for run in stage.collection.smoke] == ["done", "still"]
     assert stage.collection.soak is not None
     assert (stage.collection.soak.done, len(stage.collection.soak.left)) == (1, 1)
+
+
+def test_what_was_done_at_no_rate_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def idle(plan: SmokePlan) -> SmokeResult:
+        result = healthy(plan)
+        first, *others = result.ranks
+        ranks = (replace(first, alone=(Alone(what="copy", rates=(0.0,)),)), *others)
+        return replace(result, ranks=tuple(ranks))
+
+    stage = soak(monkeypatch, [idle] * 50, 60)
+    assert stage.collection.soak is not None
+    figures = stage.collection.soak.rounds[0][1]
+    assert (figures["copy"], {*figures["train"]}) == ({}, {*NAMES})

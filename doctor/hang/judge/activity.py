@@ -135,7 +135,7 @@ def _of_child(child: JobMember, does: Activity, parent: JobMember, own: Activity
     at = places.user_frame(frames)
     where = f" in {places.short(at.name)}, {places.place_of(at)}" if at else ""
     if does.cause is Cause.LOCK and not does.held and forked_with_lock(child, parent):
-        does = replace(does, cause=Cause.FORK, words=FORKED)
+        does = replace(does, cause=Cause.FORK, words=FORKED, do="")
     if does.cause is Cause.PIPE and f" to process {parent.pid} " in does.words:
         does = replace(does, words=_UNREAD, do=_READ)
     name = f" ({' '.join(child.command.split())[:LONGEST]})" if child.command and not at else ""
@@ -223,7 +223,7 @@ def _loading(member: JobMember, helpers: Sequence[JobMember], apart: float, rank
     for each in at_work:
         locked = own[each.pid].cause is Cause.LOCK and not own[each.pid].held
         if locked and forked_with_lock(each, member):
-            own[each.pid] = replace(own[each.pid], cause=Cause.FORK, words=FORKED)
+            own[each.pid] = replace(own[each.pid], cause=Cause.FORK, words=FORKED, do="")
     worker = min(at_work, key=lambda each: (own[each.pid].works, own[each.pid].unproved, each.pid))
     frames = places.frames_of(worker.b) or places.frames_of(worker.a)
     at = places.user_frame(frames)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab, missing
+from tests.lab.found import keep
 from tests.lab.warm import Started
 
 LONGEST = 400.0
@@ -108,5 +109,6 @@ def test_a_host_that_dies_ends_only_its_part(field: Lab, tmp_path: Path) -> None
     soak = json.loads((tmp_path / "run.json").read_bytes())["soak"]
     assert [left[0] for left in soak["left"]] == [["node3"]]
     assert {*soak["rounds"][0][1]["train"]} == {"node1", "node2", "node3", "node4"}
+    keep(["--json", str(tmp_path / "report.json")], process.returncode, tmp_path, out)
     if len(soak["rounds"]) > 1:
         assert {*soak["rounds"][-1][1]["train"]} == {"node1", "node2", "node4"}

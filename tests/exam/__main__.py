@@ -59,12 +59,13 @@ def tell(title: str, worths: Iterable[tuple[Case | JobCase | ClusterCase, str]])
 
 
 def weigh(options: argparse.Namespace) -> None:
-    changes = conditions(_files(options.weigh))
+    files = _files(options.weigh)
+    changes = conditions(files)
     if options.draw:
         changes = random.Random(options.seed).sample(changes, min(options.draw, len(changes)))
     known = options.file.read_text().splitlines() if options.file.exists() else []
     done = {json.loads(line)["key"] for line in known}
-    weighing = _weighing(options)
+    weighing = _weighing(options, files)
     with options.file.open("a") as out:
         for change in changes:
             if change.key not in done:
@@ -73,13 +74,13 @@ def weigh(options: argparse.Namespace) -> None:
                 out.flush()
 
 
-def _weighing(options: argparse.Namespace) -> Weighing:
+def _weighing(options: argparse.Namespace, files: Sequence[str]) -> Weighing:
     """The exam that asks the judge of these files."""
     if options.weigh.startswith("doctor/logs"):
         asked = cases(options.folder)
-        return Weighing(asked, read_all(asked), answerer)
+        return Weighing(asked, read_all(asked), answerer, files)
     jobs = job_cases()
-    return Weighing(jobs, read_jobs(jobs), job_answerer)
+    return Weighing(jobs, read_jobs(jobs), job_answerer, files)
 
 
 def _files(path: str) -> list[str]:

@@ -1,20 +1,20 @@
 """Switches each condition of a judge off, alone, and shows which answers of the exam change.
 
 A condition is a guard, made false and made true, or an operand of `and` and `or`, left out. What is judged is
-read once; each change is made in a fork that imports the judge anew, so no file is written.
+read once; each change is made in a fork, in the functions of the judge that is loaded, so no file is written.
+Only those cases are asked that reach the line of the condition: the others answer as before.
 """
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
+import gc
+import inspect
 import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from tests.exam.answers import Answer
@@ -29,14 +29,17 @@ SECONDS = 60
 
 
 def conditions(paths: Iterable[str]) -> list[Change]:
-    """What is switched off: a guard or an operand, not a number and not a comparison."""
+    """What is switched off: a guard or an operand inside a function, not a number and not a comparison."""
     return [
         change
         for path in paths
         for site in sites_of(path, (ROOT / path).read_bytes())
         for change in site
-        if change.text in ("True", "False")
-        or (change.text.startswith("(") and not change.text.startswith("(not"))
+        if change.function
+        and (
+            change.text in ("True", "False")
+            or (change.text.startswith("(") and not change.text.startswith("(not"))
+        )
     ]
 
 
@@ -68,19 +71,25 @@ class Weighing:
         cases: Sequence[Case | JobCase],
         read: Mapping[str, Any],
         answerer: Callable[[], Callable[[Any], Answer]],
+        paths: Iterable[str],
     ) -> None:
         self.cases = {case.name: case for case in cases}
-        self.read, self.answerer = read, answerer
-        self.first = {*sys.modules}
-        """What reading has imported; the judge and all that imports it come after."""
-        self.sound = self._in_fork(None)
+        self.read, self.answer = read, answerer()
+        self.sound = self._answers(self.read, None)
+        files = {str(ROOT / path): path for path in paths}
+        self.reached = {name: frozenset(_in_fork(self._lines, name, files)) for name in read}
+        """Case -> the lines that are run for it, as `file:line`. Each in a fork: what is kept hides calls."""
+
+    def reaching(self, change: Change) -> list[str]:
+        """The cases that run the line of the change."""
+        return [name for name in self.sound if f"{change.path}:{change.line}" in self.reached[name]]
 
     def weigh(self, change: Change) -> Weight:
-        try:
-            found = self._in_fork(change)
-        except TimeoutError:
-            found = {}
-        differ = [name for name, answer in self.sound.items() if found.get(name) != answer]
+        reaching = self.reaching(change)
+        found = dict[str, Answer]()
+        with suppress(TimeoutError):
+            found = self._answers(reaching, change)
+        differ = [name for name in reaching if found.get(name) != self.sound[name]]
         heads = [
             name for name in differ if name not in found or found[name].headline != self.sound[name].headline
         ]
@@ -94,65 +103,74 @@ class Weighing:
     def _worth(self, name: str, answer: Answer | None) -> str:
         return self.cases[name].worth(answer.code, answer.text) if answer else "broken"
 
-    def _in_fork(self, change: Change | None) -> dict[str, Answer]:
-        reading, writing = os.pipe()
-        if (pid := os.fork()) == 0:
-            os.close(reading)
-            signal.alarm(SECONDS)
-            with os.fdopen(writing, "w") as out:
-                json.dump(self._answers(change), out)
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading) as given:
-            text = given.read()
-        if os.waitpid(pid, 0)[1] != 0:
-            raise TimeoutError
-        return {name: Answer(*row) for name, row in json.loads(text).items()}
+    def _answers(self, names: Iterable[str], change: Change | None) -> dict[str, Answer]:
+        given = _in_fork(self._given, [*names], change) if [*names] else {}
+        return {name: Answer(*row) for name, row in given.items()}
 
-    def _answers(self, change: Change | None) -> dict[str, tuple[int, str]]:
-        for name in {*sys.modules} - self.first:
-            if name.startswith("doctor."):
-                del sys.modules[name]
+    def _given(self, names: Iterable[str], change: Change | None) -> dict[str, tuple[int, str]]:
         if change:
-            sys.meta_path.insert(0, _Changed(change))
+            _switch(change)
         found = dict[str, tuple[int, str]]()
-        try:
-            answer = self.answerer()
-        except Exception:  # it cannot even be imported: every answer is gone
-            return {}
-        for name, given in self.read.items():
-            found.update(_tried(name, answer, given))
+        for name in names:
+            with suppress(Exception):  # what breaks on a case has no answer to it
+                answer = self.answer(self.read[name])
+                found[name] = answer.code, answer.text
         return found
 
+    def _lines(self, name: str, files: Mapping[str, str]) -> list[str]:
+        seen = set[str]()
 
-def _tried(name: str, answer: Callable[[Any], Answer], read: Any) -> Iterator[tuple[str, tuple[int, str]]]:
-    try:
-        given = answer(read)
-    except Exception:  # what breaks on a case has no answer to it
-        return
-    yield name, (given.code, given.text)
+        def called(frame: FrameType, _: str, __: object) -> Callable[..., Any] | None:
+            return run if frame.f_code.co_filename in files else None
+
+        def run(frame: FrameType, _: str, __: object) -> Callable[..., Any]:
+            seen.add(f"{files[frame.f_code.co_filename]}:{frame.f_lineno}")
+            return run
+
+        sys.settrace(called)
+        with suppress(Exception):
+            self.answer(self.read[name])
+        sys.settrace(None)
+        return [*seen]
 
 
-class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports one module with a change."""
+def _in_fork(work: Callable[..., Any], *args: object) -> Any:
+    """What it returns, as JSON brings it home."""
+    reading, writing = os.pipe()
+    if (pid := os.fork()) == 0:
+        os.close(reading)
+        signal.alarm(SECONDS)
+        with os.fdopen(writing, "w") as out:
+            json.dump(work(*args), out)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as given:
+        text = given.read()
+    if os.waitpid(pid, 0)[1] != 0:
+        raise TimeoutError
+    return json.loads(text)
 
-    def __init__(self, change: Change) -> None:
-        self.change = change
-        self.name = ".".join(Path(change.path).with_suffix("").parts).removesuffix(".__init__")
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        del path, target
-        if fullname != self.name:
-            return None
-        place = ROOT / self.change.path
-        inside = [str(place.parent)] if place.name == "__init__.py" else None
-        return importlib.util.spec_from_file_location(
-            fullname, place, loader=self, submodule_search_locations=inside
-        )
+def _switch(change: Change) -> None:
+    """Gives the functions that are loaded the code of the changed source."""
+    place = ROOT / change.path
+    sound = place.read_bytes()
+    before, after = (
+        _functions(compile(source, str(place), "exec")) for source in (sound, change.applied(sound))
+    )
+    new = {(old.co_qualname, old.co_firstlineno): each for old, each in zip(before, after, strict=True)}
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType) and function.__code__.co_filename == str(place):
+            code = function.__code__
+            if each := new.get((code.co_qualname, code.co_firstlineno)):
+                function.__code__ = each
 
-    def exec_module(self, module: ModuleType) -> None:
-        place = ROOT / self.change.path
-        code = compile(self.change.applied(place.read_bytes()), str(place), "exec")
-        exec(code, module.__dict__)
+
+def _functions(code: CodeType) -> Iterator[CodeType]:
+    """The functions and methods of a module, without what is inside them."""
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            if each.co_flags & inspect.CO_NEWLOCALS:
+                yield each
+            else:
+                yield from _functions(each)

@@ -158,11 +158,11 @@ def _switch(change: Change) -> None:
     before, after = (
         _functions(compile(source, str(place), "exec")) for source in (sound, change.applied(sound))
     )
-    new = {(old.co_qualname, old.co_firstlineno): each for old, each in zip(before, after, strict=True)}
+    new = {(old.co_name, old.co_firstlineno): each for old, each in zip(before, after, strict=True)}
     for function in gc.get_objects():
         if isinstance(function, FunctionType) and function.__code__.co_filename == str(place):
             code = function.__code__
-            if each := new.get((code.co_qualname, code.co_firstlineno)):
+            if each := new.get((code.co_name, code.co_firstlineno)):
                 function.__code__ = each
 
 

@@ -8,7 +8,7 @@ import itertools
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite, log
+from math import isfinite
 from operator import sub
 from statistics import fmean, median
 
@@ -21,8 +21,6 @@ ALIKE, AWAY = 1.05, 1.5
 SPELLS = 4
 """At least this number of separate spells of NaN are not due to the loss scale."""
 STILL_POINTS, STILL_STEPS = 50, 200
-GUESSING = ((2, 0.003), (10, 0.003), (100, 0.003), (1000, 0.006))
-"""Numbers of classes, and how near (as a share) a guessing model's loss is to their logarithm."""
 UNTRAINED = (10.0, 12.8)
 """The loss of a language model that learned nothing, for vocabularies of 22,000 to 360,000 tokens."""
 NOISE = 1.4826
@@ -154,7 +152,7 @@ def _leaves(values: Sequence[float], places: Sequence[int]) -> CurveMark | None:
 
 
 def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool) -> CurveMark | None:
-    """The loss never left that of a guessing model or repeats one number."""
+    """The loss never left that of an untrained language model, or repeats one number."""
     places, values = finite(losses)
     if len(values) < STILL_POINTS or len(values) < len(losses) or min(values) <= 0:
         return None
@@ -176,11 +174,6 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
     if UNTRAINED[0] < level < UNTRAINED[1]:
         words = f"{number(level)} is the loss of a language model that learned nothing"
         return CurveMark(0, "stands still", (words,), Confidence.SUSPECT if counted else Confidence.STRONG)
-    for classes, near in GUESSING:
-        if abs(level - log(classes)) < near * log(classes) and abs(tail - log(classes)) < near * log(classes):
-            sure = classes == 1000 and not counted
-            words = f"{number(level)} is the loss of a model that guesses among {classes} classes"
-            return CurveMark(0, "stands still", (words,), Confidence.STRONG if sure else Confidence.SUSPECT)
     return None
 
 

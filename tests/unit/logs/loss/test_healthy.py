@@ -10,10 +10,6 @@ from doctor.model import Confidence
 from tests.unit.logs.loss.curves import KINDS, NOISES, curve
 
 ROUNDS = 96
-SUSPECTS = 1
-"""A training that continues from a checkpoint may, by chance, have the loss of a model that guesses among ten
-classes.
-"""
 
 
 @pytest.mark.slow
@@ -33,7 +29,7 @@ def test_healthy_curves_are_charged_with_nothing() -> None:
                 which[kind, charge.symptom] += 1
     assert made >= 1000
     assert not sure
-    assert suspect.total() <= SUSPECTS, suspect
+    assert not suspect
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_a_bump_that_comes_back_is_healthy() -> None:
     assert judge_curves([curve(losses)]) == ()
 
 
-@pytest.mark.parametrize("level", [log(50257), log(32000), log(151936), log(1000)])
+@pytest.mark.parametrize("level", [log(50257), log(32000), log(151936)])
 @pytest.mark.parametrize("noise", [0.0005, 0.01])
 def test_a_model_that_guesses_all_along_stands_still(level: float, noise: float) -> None:
     rng = random.Random(3)
@@ -108,10 +108,10 @@ def test_a_model_that_guesses_all_along_stands_still(level: float, noise: float)
     assert charge.says == "The loss of rank 0 stands still: it never fell"
 
 
-def test_guessing_among_few_classes_is_no_more_than_suspect() -> None:
+def test_a_classifier_that_guesses_is_not_charged() -> None:
+    """Its loss is that of many sound models, too."""
     rng = random.Random(3)
-    charge = one(curve([2.3027 + 0.003 * rng.gauss(0, 1) for _ in range(100)]))
-    assert (charge.symptom, charge.confidence) == ("loss-stalled", Confidence.SUSPECT)
+    assert judge_curves([curve([2.3027 + 0.003 * rng.gauss(0, 1) for _ in range(100)])]) == ()
 
 
 @pytest.mark.parametrize("many", [10, 49])

@@ -28,7 +28,6 @@ from doctor.live.jobs.claims import counted
 from doctor.live.jobs.find import MOST_JOBS, chosen, chosen_starts, find_jobs
 from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.starting import starting_jobs
-from doctor.live.jobs.strangers import may_be_one
 from doctor.live.libraries.consult import opinions
 from doctor.live.onhost.ranks import RANKLESS
 from doctor.live.places import short
@@ -84,7 +83,7 @@ def judge(evidence: LiveEvidence, *, choice: JobChoice = ANY, limit: float = LIM
         limit,
         jobs=every,
         each=each,
-        notes=(*notes, *may_be_one(evidence, found)),
+        notes=notes,
         unreached=unreached,
     )
 

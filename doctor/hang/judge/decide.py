@@ -15,7 +15,6 @@ from doctor.hang.judge.judgement import (
 from doctor.hang.judge.leaving import leaves
 from doctor.hang.judge.meeting import absent, never_meet
 from doctor.hang.judge.position import STORE
-from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.waiting import kernel_function
 from doctor.live import threads
 from doctor.live.collectives import RPC
@@ -66,20 +65,16 @@ def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
 
 
 def _strange(case: HangCase) -> HangFinding:
-    """The finding if no rank may be read. A rank that differs from all others is a suspect at most."""
+    """The finding if no rank may be read. A rank that has ended, is stopped or stuck is a suspect at most."""
     at = {each.key: each for each in case.standings}
-    upright = [each.member for each in case.upright]
-    few = 0 < len(case.lost) < len(upright)
-    lost = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in case.lost) if few else ()
-    named = lost or tuple(
-        HangCulprit(of.rank, of.host, of.pid, cause, words) for of, cause, words in odd(upright, case.apart)
-    )
+    few = 0 < len(case.lost) < len(case.upright)
+    named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in case.lost) if few else ()
     owner = next((rank.user for rank in case.job.ranks if rank.user != "root"), "")
     may = f"{owner} and root" if owner else "root"
     if named:
         said = f"Only {may} may look into this job: that one process differs proves nothing."
         return HangFinding(named, HangConfidence.SUSPECT, accuses=False, sentence=said)
-    said = f"Only {may} may look into this job, and from outside its processes are alike."
+    said = f"Only {may} may look into this job: from outside nothing tells who keeps it waiting."
     return HangFinding(sentence=said)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from doctor.live.evidence import JobMember, LiveEvidence
-from doctor.live.libraries import logs, ras, recorder, torch_npu, utilisation
+from doctor.live.libraries import logs, ras, recorder, torch_npu
 from doctor.live.libraries.groups import named
 from doctor.live.libraries.opinions import Opinion, OpinionKind, Trust
 from doctor.live.libraries.rank_finder import RankFinder
@@ -17,7 +17,6 @@ ASKED: tuple[Callable[[RankFinder], Opinion | None], ...] = (
     torch_npu.opinion,
     logs.heartbeat,
     logs.scheduler,
-    utilisation.opinion,
 )
 
 

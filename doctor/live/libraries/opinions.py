@@ -1,4 +1,4 @@
-"""What libraries and device tools report about a job that stands still: one opinion each, with its trust.
+"""What libraries report about a job that stands still: one opinion each, with its trust.
 
 An opinion never decides alone. It confirms or contradicts what the processes show, and the report says which.
 """
@@ -19,7 +19,6 @@ class Source(str, Enum):
     TORCH_NPU = "torch_npu-status"
     HEARTBEAT = "hccl-heartbeat"
     SCHEDULER = "mindspore-scheduler"
-    UTILISATION = "utilisation"
 
     @property
     def label(self) -> str:
@@ -32,7 +31,6 @@ _TITLES = {
     Source.TORCH_NPU: "torch_npu's status",
     Source.HEARTBEAT: "HCCL's heartbeat",
     Source.SCHEDULER: "MindSpore's scheduler",
-    Source.UTILISATION: "the devices' utilisation",
 }
 
 

@@ -1,7 +1,7 @@
-"""What libraries and device tools of this host know about the ranks, gathered during the two looks.
+"""What libraries of this host know about the ranks, gathered during the two looks.
 
-RAS is asked only if a rank has loaded NCCL, and device tools only if ranks use a device. Every read, question
-and tool has its own time limit; all of them together have SECONDS.
+RAS is asked only if a rank has loaded NCCL. Every read and question has its own time limit; all of them
+together have SECONDS.
 """
 
 import contextlib
@@ -10,17 +10,14 @@ import math
 import os
 import re
 import select
-import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, BinaryIO
 
 from doctor.live.onhost import ask, careful, job_files, proc, room
 
 SECONDS = 20.0
 """The limit for everything, without the time between the first and the second answers."""
-TOOL_SECONDS = 5.0
 ASKING = ask.SECONDS + ask.CONNECT + 0.5
 """Seconds for a question to a server."""
 LONGEST = 500000
@@ -38,11 +35,8 @@ WANTED = frozenset(_WANTED.split())
 DUMPS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_HCCL_DEBUG_INFO_TEMP_FILE")
 _LIBRARIES = {
     "nccl": re.compile(r"/libnccl\b"),
-    "cuda": re.compile(r"/libcuda\."),
     "hccl": re.compile("/libhccl"),
 }
-_GPU_ROWS = ("--query-gpu=index,uuid,utilization.gpu,power.draw", "--format=csv,noheader,nounits")
-_GPU_APPS = ("--query-compute-apps=pid,gpu_uuid", "--format=csv,noheader")
 _LOG = re.compile(r"worker_\d+\.log\Z")
 
 
@@ -129,11 +123,6 @@ class _Gatherer:
                 folder = self.path(pid, "TORCH_HCCL_STATUS_SAVE_PATH")
                 item = folder, self.names(pid), rank["uid"], rank["since"]
                 self.ask(job_files.status, item, "torch_npu-status", which, pid)
-        loaded = {name for rank in self.ranks.values() for name in _LIBRARIES if rank[name]}
-        if "cuda" in loaded and os.path.exists("/proc/driver/nvidia/version"):
-            self.tools(which, "nvidia-smi", _GPU_ROWS, _GPU_APPS)
-        if "hccl" in loaded and os.path.exists("/dev/davinci_manager"):
-            self.tools(which, "npu-smi", ("info",))
 
     def once(self) -> None:
         limits = {pid: (rank["uid"], rank["since"]) for pid, rank in self.ranks.items()}
@@ -208,23 +197,6 @@ class _Gatherer:
         if answer:
             name = answer.get("name") or _name(item)
             self.add(source, name, which, answer, answer.get("pid", pid))
-
-    def tools(self, which: str, tool: str, *calls: "Sequence[str]") -> None:
-        program = shutil.which(tool) or shutil.which(tool, path="/usr/bin:/usr/local/sbin:/usr/local/bin")
-        left = min(TOOL_SECONDS, self.deadline - time.monotonic())
-        if program is None or left <= 0.5:
-            return
-        starts = [partial(careful.Tool, [program, *call], left, LONGEST) for call in calls]
-        outs, problem, at = {}, "", time.time()
-        try:
-            for place, ran, code in careful.run_all(starts, 1):
-                outs[place] = bytes(ran.out).decode("utf-8", "replace")
-                if code != 0:
-                    problem = ran.why or f"it ended with {code}"
-        except OSError as error:
-            problem = str(error)
-        text = "" if problem else "".join(outs[place] for place in sorted(outs))
-        self.add("utilisation", tool, which, {"text": text, "problem": problem, "at": at}, None)
 
 
 def _clean(text: str) -> str:

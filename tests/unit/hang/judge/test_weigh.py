@@ -206,32 +206,6 @@ def test_a_library_that_sees_the_job_move_protects_a_mere_suspect() -> None:
     assert said(sure)["torch_npu-status"][1] == said(found)["torch_npu-status"][1] == line
 
 
-BUSY = "\n".join(
-    [
-        *(f"{rank}, GPU-{rank:04d}, {0 if rank == 1 else 100}" for rank in range(4)),
-        *(f"{4000 + rank * 10}, GPU-{rank:04d}" for rank in range(4)),
-    ]
-)
-
-
-@pytest.mark.parametrize("blind", [True, False])
-def test_a_vote_changes_nothing(blind: bool) -> None:
-    seen = evidence(["waits", "waits", "sleeps", "waits"], ("node1",))
-    seen = bare(seen) if blind else seen
-    alone = judge(seen)
-    votes = [library(Source.UTILISATION, BUSY, "nvidia-smi", which=which) for which in "ab"]
-    found = judge(heard(seen, *votes))
-    assert (found.named, found.confidence, found.sentence) == (
-        alone.named,
-        alone.confidence,
-        alone.sentence,
-    )
-    assert found.exit_code == 1
-    shown = text(found)
-    assert "The devices: rank 1 of node1 has no work, 3 others are busy (a hint only)" in shown
-    assert "The devices' utilisation blames rank 1 of node1, the processes rank 2" in shown
-
-
 def test_what_cannot_be_used_is_what_was_not_read() -> None:
     found = judge(heard(evidence(ONE_SLEEPS), library(Source.TORCH_NPU, "{", which="a")))
     assert said(found) == {"torch_npu-status": (False, ())}
@@ -280,12 +254,6 @@ class TestDevices:
     def test_two_that_disagree_name_nobody(self) -> None:
         found = judge(scheduler(behind(self.SEEN, 3), 2))
         assert (found.named, found.exit_code) == ((), 3)
-
-    def test_a_vote_names_nobody(self) -> None:
-        votes = [library(Source.UTILISATION, BUSY, "nvidia-smi", which=which) for which in "ab"]
-        seen = heard(evidence(["item"] * 4, ("node1",), device=True), *votes)
-        found = judge(seen)
-        assert (len(found.heard), found.named, found.exit_code) == (1, (), 3)
 
     def test_nobody_is_named_where_devices_still_begin_collectives(self) -> None:
         found = judge(numbers(self.SEEN, *range(50, 58), later=tuple(range(51, 59))))

@@ -1,7 +1,6 @@
-"""torch_npu's status files, lines of logs, and utilisation; and opinions that contradict each other."""
+"""torch_npu's status files, and lines of logs; and opinions that contradict each other."""
 
 import json
-from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -11,11 +10,9 @@ from doctor.live.jobs.find import find_jobs
 from doctor.live.libraries.consult import contradict, opinions
 from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Trust
 from doctor.live.libraries.torch_npu import FILE
-from doctor.live.libraries.utilisation import npu, nvidia
 from tests.support.library_texts import SAMPLES, Ranks, job_of, sample, seen, text
 
 STATUS = "torch_hccl_status-0_10.0.0.1_0_2_4711_1795284713000.log"
-NPU_SMI = Path(__file__).parents[3] / "samples" / "npu-smi"
 
 
 def said(job: Ranks, *texts: LibraryText) -> tuple[Opinion, ...]:
@@ -110,59 +107,6 @@ def test_the_node_that_the_scheduler_misses() -> None:
 )
 def test_logs_that_name_nobody(source: Source, body: str) -> None:
     assert said(job_of(4), text(source, body)) == ()
-
-
-def busy(body: str, name: str = "nvidia-smi") -> list[LibraryText]:
-    return [text(Source.UTILISATION, body, name=name, which=which) for which in "ab"]
-
-
-def test_the_idle_device_among_busy_ones() -> None:
-    (found,) = said(job_of(4), *busy(sample("nvidia_busy.csv")))
-    assert (found.kind, found.trust, found.ranks) == (OpinionKind.BLAMES, Trust.VOTE, {1})
-    assert found.words == "The devices: rank 1 of node1 has no work, 3 others are busy."
-
-
-def test_idle_devices_that_are_as_many_as_the_busy_ones_say_nothing() -> None:
-    body = sample("nvidia_busy.csv").replace(", 100, 214.02", ", 0, 90.00")
-    assert said(job_of(4), *busy(body)) == ()
-
-
-def test_devices_of_other_jobs_do_not_count() -> None:
-    assert said(job_of(1), *busy(sample("nvidia_busy.csv"))) == ()
-
-
-def test_idle_once_is_not_idle() -> None:
-    body = sample("nvidia_busy.csv")
-    before = text(Source.UTILISATION, body.replace(", 0, 98.11", ", 100, 210"), name="nvidia-smi", which="a")
-    then = text(Source.UTILISATION, body, name="nvidia-smi", which="b")
-    assert said(job_of(4), before, then) == ()
-
-
-def test_boxes_of_npu_smi() -> None:
-    old = npu((NPU_SMI / "info_910A_8procs.txt").read_text())
-    assert [(each.name, each.busy) for each in old] == [(f"{card}.0", 0) for card in range(8)]
-    assert old[0].pids == (139667,)
-    pairs = npu((NPU_SMI / "info_a3_superpod_with_proc.txt").read_text())
-    assert len(pairs) == 4
-    assert {each.name: each.pids[:1] for each in pairs if each.pids}["0.1"] == (700102,)
-    new = npu((NPU_SMI / "info_a5_950.txt").read_text())
-    assert [(each.name, each.busy, each.pids) for each in new] == [("0", 0, ()), ("1", 0, (4242,))]
-
-
-@pytest.mark.parametrize("body", ["", "|" * 50_000, "| 0 " * 20_000, "0, GPU-x, 99999999\n" * 999])
-def test_tables_of_another_form(body: str) -> None:
-    assert (npu(body), nvidia(body)) == ((), ())
-
-
-def test_opinions_that_contradict_each_other_say_so() -> None:
-    scheduler = text(Source.SCHEDULER, sample("scheduler.log"))
-    utilisation, timed_out = said(job_of(4), *busy(sample("nvidia_busy.csv")), scheduler)[::-1]
-    assert timed_out.against == (
-        "the devices' utilisation blames rank 1 of node1; MindSpore's scheduler does not",
-    )
-    assert utilisation.against == (
-        "MindSpore's scheduler blames rank 3 of node1; the devices' utilisation does not",
-    )
 
 
 def test_opinions_that_agree() -> None:

@@ -7,7 +7,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, constants, repeated_keys
-from doctor.job.ranktable.slips import EMPTY, NOT_JSON, explain
 from doctor.text.textfile import shown
 
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
@@ -42,6 +41,17 @@ LONGEST_INTEGER = 15
 """The most digits. No field has more than twelve, and Python refuses to read thousands of them."""
 
 _MOST_LINES = 8
+_EMPTY, _NOT_JSON = "is empty", "is not JSON"
+_EXPECTED = {
+    "','": "','",
+    "':'": "':'",
+    "property name": "a key in double quotes",
+    "Expecting value": "a value",
+    "control character": "a closing \" before the line ends",
+    "escape": r"\\ for a backslash",
+    "Extra data": "nothing after the end",
+}
+"""What should be at the place, by a part of the message of Python's decoder."""
 
 
 class DecodedTable(NamedTuple):
@@ -72,11 +82,11 @@ def decode(text: str) -> DecodedTable:
     try:
         value = decoder.decode(plain)
     except json.JSONDecodeError as error:
-        slip = explain(plain, error)
-        if slip.message in (EMPTY, NOT_JSON):
+        offset, message, expected = _broken(plain, error)
+        if message in (_EMPTY, _NOT_JSON):
             flaws = []
-        actual = TextPlaces(text).around(slip.offset) if slip.message != EMPTY else "nothing"
-        flaws.append(UnplacedFlaw(slip.offset, None, slip.message, slip.expected, actual))
+        actual = TextPlaces(text).around(offset) if message != _EMPTY else "nothing"
+        flaws.append(UnplacedFlaw(offset, None, message, expected, actual))
         return DecodedTable(None, places, flaws)
     except RecursionError:
         flaws.append(UnplacedFlaw(places.first, None, "is nested too deeply", "a rank table"))
@@ -88,6 +98,19 @@ def decode(text: str) -> DecodedTable:
     if doubled:
         flaws += _repeated_keys(places)
     return DecodedTable(value, places, flaws)
+
+
+def _broken(text: str, error: json.JSONDecodeError) -> tuple[int, str, str]:
+    """Where a text is no JSON, what is wrong, and what should be there: only its first mistake is certain."""
+    at, first = error.pos, len(text) - len(text.lstrip())
+    if first == len(text):
+        return 0, _EMPTY, "a rank table"
+    if text[first] != "{" and (at == first or error.msg.startswith("Extra data")):
+        return first, _NOT_JSON, "a '{' at the beginning"
+    if not text[at:].strip() or error.msg.startswith("Unterminated string"):
+        return at, "the file ends too early: it was cut off", "the rest of it"
+    expected = next((right for said, right in _EXPECTED.items() if said in error.msg), "JSON")
+    return at, "is not JSON from here on", expected
 
 
 def _integer(digits: str) -> int | float:

@@ -120,18 +120,6 @@ def constants(text: str) -> Iterator[int]:
     return (token.start() for token in _TOKEN.finditer(text) if token[0] in ("NaN", "Infinity", "-Infinity"))
 
 
-def still_open(text: str) -> str:
-    """The brackets that would close everything that is open, innermost first."""
-    closing: list[str] = []
-    for token in _TOKEN.finditer(text):
-        first = token[0][0]
-        if first in "{[":
-            closing.append("}" if first == "{" else "]")
-        elif first in "}]" and closing:
-            closing.pop()
-    return "".join(reversed(closing))
-
-
 def _members(text: str, at: int) -> dict[str, int]:
     own: dict[str, int] = {}
     inner: dict[str, int] = {}

@@ -72,8 +72,3 @@ def test_syntax_errors_that_make_the_table_unreadable(
     assert (at(flaw), flaw.message, flaw.severity) == (place, message, Severity.FAIL)
     assert flaw.expected
     assert actual is None or flaw.actual == actual
-
-
-def test_a_cut_off_table_says_what_would_close_it() -> None:
-    _, flaws = read_table(GOOD[: GOOD.index("    {")])
-    assert [flaw.expected for flaw in flaws] == ["']}]}' to close it"]

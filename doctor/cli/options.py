@@ -14,7 +14,6 @@ import typer
 
 from doctor.cli.help import CliCommand, CliCommands
 from doctor.cli.mistakes import WrongValue, refuse_places_of_no_pods
-from doctor.cli.otherwords import VALUES
 from doctor.cli.whichlanguage import LanguageWish
 from doctor.errors import suggest
 from doctor.exam.request import Request
@@ -73,7 +72,7 @@ def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[...,
                     kind, of_it, **_typed_fields(caller, chosen[name]) if kind is Request else {}
                 )
                 if kind is Request:
-                    refuse_places_of_no_pods(given[name], caller)
+                    refuse_places_of_no_pods(given[name])
             return run(**given)
 
         own = sorted((each for some in chosen.values() for _, each in some), key=_place)
@@ -169,8 +168,7 @@ def one_of(values: tuple[str, ...], typed: str) -> str:
 
 def _value_meant(typed: str, values: tuple[str, ...]) -> str:
     word = typed.rpartition("/")[2].lower()  # /bin/bash
-    ours = next((ours for other, ours in VALUES if other == word and ours in values), word)
-    return f"did you mean {ours!r}?" if ours in values else suggest(typed, values)
+    return f"did you mean {word!r}?" if word in values else suggest(typed, values)
 
 
 def a_number(kind: type[float], option: Option, typed: str) -> float:

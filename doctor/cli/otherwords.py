@@ -1,4 +1,4 @@
-"""Options, values and commands as other programs call them, and what they are called here."""
+"""Options and commands as other programs call them, and what they are called here."""
 
 from collections.abc import Mapping
 
@@ -12,11 +12,5 @@ def _pairs(name: str) -> tuple[tuple[str, str], ...]:
 
 OPTIONS: Mapping[str, str] = dict(_pairs("otheroptions.txt"))
 COMMANDS: Mapping[str, str] = dict(_pairs("othercommands.txt"))
-VALUES = _pairs("othervalues.txt")
 SAID: Mapping[str, str] = dict(_pairs("othersaid.txt"))
 """The message for an option that has no counterpart here."""
-LOGS = (
-    *("-f", "-d", "-i", "--file", "--files", "--log", "--logs", "--logfile", "--log-file", "--input"),
-    "--dir",
-)
-"""Options with which other programs name logs; here logs are named without an option."""

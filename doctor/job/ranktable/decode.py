@@ -47,7 +47,7 @@ _EXPECTED = {
     "':'": "':'",
     "property name": "a key in double quotes",
     "Expecting value": "a value",
-    "control character": "a closing \" before the line ends",
+    "control character": 'a closing " before the line ends',
     "escape": r"\\ for a backslash",
     "Extra data": "nothing after the end",
 }

@@ -8,7 +8,7 @@ import itertools
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, log
 from operator import sub
 from statistics import fmean, median
 
@@ -152,7 +152,7 @@ def _leaves(values: Sequence[float], places: Sequence[int]) -> CurveMark | None:
 
 
 def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool) -> CurveMark | None:
-    """The loss never left that of an untrained language model, or repeats one number."""
+    """The loss never left that of an untrained model, or repeats one number."""
     places, values = finite(losses)
     if len(values) < STILL_POINTS or len(values) < len(losses) or min(values) <= 0:
         return None
@@ -171,8 +171,9 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
     smoothed = smooth(values, max(9, len(values) // 10))
     if min(smoothed) <= 0.985 * head - noise or max(smoothed) >= 1.03 * head + noise:
         return None
-    if UNTRAINED[0] < level < UNTRAINED[1]:
-        words = f"{number(level)} is the loss of a language model that learned nothing"
+    guessing = "a model that guesses among 1000 classes" if abs(level - log(1000)) < 0.04 else ""
+    if what := "a language model that learned nothing" if UNTRAINED[0] < level < UNTRAINED[1] else guessing:
+        words = f"{number(level)} is the loss of {what}"
         return CurveMark(0, "stands still", (words,), Confidence.SUSPECT if counted else Confidence.STRONG)
     return None
 

@@ -99,7 +99,7 @@ def test_a_bump_that_comes_back_is_healthy() -> None:
     assert judge_curves([curve(losses)]) == ()
 
 
-@pytest.mark.parametrize("level", [log(50257), log(32000), log(151936)])
+@pytest.mark.parametrize("level", [log(50257), log(32000), log(151936), log(1000)])
 @pytest.mark.parametrize("noise", [0.0005, 0.01])
 def test_a_model_that_guesses_all_along_stands_still(level: float, noise: float) -> None:
     rng = random.Random(3)

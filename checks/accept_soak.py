@@ -5,11 +5,12 @@ itself at other times, so that hosts may be of different kinds.
 """
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import pairwise
-from statistics import median
+from statistics import median, median_high
 from typing import NamedTuple
 
 from doctor.api import (
@@ -32,6 +33,8 @@ DOES = {
     TRAIN: "computes steps",
     "matmul": "multiplies matrices",
     "copy": "copies memory",
+    "to_device": "copies to its devices",
+    "from_device": "copies from its devices",
     "sends": "sends",
     "receives": "receives",
     "write": "writes to",
@@ -54,6 +57,58 @@ RARE, UNSEEN = 0.01, 0.25
 """How often a round is slow by chance if none was: at least this, and so many rounds that nobody saw."""
 LINES, BEFORE = 44, 3
 MOST_SPELLS = 3
+MOST_MOVED = 4
+"""So many things that moved are told."""
+FAR = 3.0
+"""How many times as often something must be counted as at other times, and as on the other hosts."""
+SHORTLY = 120.0
+"""So many seconds before a host ended count, too."""
+MANY_OF_ALL = 0.2
+"""The share of the time that a host must have waited."""
+
+
+class Counter(NamedTuple):
+    """What is read between rounds: the pattern of its name, and what it says, with the groups of the pattern.
+
+    `counts`: it only grows, by `{n}`. Else it `{was}` something and is something else `{now}`. `least` is how
+    much that must be: below 1 the share of what it was; with `share` that of the seconds that passed.
+    """
+
+    name: str
+    says: str
+    least: float
+    counts: bool = True
+    share: bool = False
+
+
+LOG = "kernel "
+DEVICE = r"\w+-(?:health|pace|ecc) (\S+)"
+COUNTERS = (
+    Counter(r"boot", "it restarted", 60),
+    Counter(rf"{LOG}(.*)", "its kernel's log has {n} times: {0}", 1),
+    Counter(r"throttled", "its control group held its processes back {n} times (nr_throttled)", 5),
+    Counter(r"throttle \S+", "its processors slowed down for their heat {n} times", 1),
+    Counter(rf"{DEVICE} reasons (.+)", "device {0}: {1}", 1, counts=False),
+    Counter(rf"{DEVICE} uncorrected|npu-ecc (\S+)", "memory of device {0}: {n} errors more", 1),
+    Counter(rf"{DEVICE} celsius", "device {0}: {now} degrees, {was} at other times", 10, counts=False),
+    Counter(r"edac ue_count", "its memory had {n} errors that could not be corrected", 1),
+    Counter(r"edac ce_count", "its memory had {n} errors that were corrected", 10),
+    Counter(r"net (\S+) carrier_changes", "its network interface {0} lost or got its link {n} times", 1),
+    Counter(r"net (\S+) (\S+)", "its network interface {0} counted {n} more {1}", 20),
+    Counter(r"ib (\S+) link_downed", "its InfiniBand port {0} lost its link {n} times", 1),
+    Counter(r"ib (\S+) (\S+)", "its InfiniBand port {0} counted {n} more {1}", 10),
+    Counter(r"steal", "its hypervisor took {n} s of its processors' time", MANY_OF_ALL, share=True),
+    Counter(r"celsius", "it had {now} degrees, {was} at other times", 10, counts=False),
+    Counter(r"mhz", "its processors ran at {now} MHz, {was} at other times", 0.1, counts=False),
+    Counter(r"runs (.+)", "{now} processes named {0} ran", 1, counts=False),
+    Counter(r"pressure memory", "its processes waited {n} s for memory", MANY_OF_ALL, share=True),
+    Counter(r"pressure io", "its processes waited {n} s for its disks", MANY_OF_ALL, share=True),
+    Counter(r"pressure cpu", "its processes waited {n} s for processors", MANY_OF_ALL, share=True),
+    Counter(r"tcp resent", "it sent {n} TCP segments again", 50),
+    Counter(r"disk (\S+)", "its disk {0} was busy for {n} s", MANY_OF_ALL, share=True),
+    Counter(r"free (\S+)", "{now} MB were free in {0}, {was} at other times", 0.5, counts=False),
+)
+"""The most telling ones first."""
 
 
 class Spell(NamedTuple):
@@ -110,6 +165,10 @@ def accept_soak(_: SmokeRounds, soak: Soak) -> Iterator[Problem]:
     long as the same hosts take part. A host that breaks a round is left out from then on. If it is undecided
     which of several broke it, all of them are left out, and suspects.
 
+    Before and after each round the counters of each host are read: those of its network, its control group
+    and its processors, its temperatures, its kernel's log, its devices. What moved on a host that is named,
+    then, and not on the others, is told with it: that may be why.
+
     Fewer than six rounds, or fewer than three hosts, judge nobody's pace, and a soak that ended early proves
     less than was wanted: exit code 3.
 
@@ -151,6 +210,7 @@ def _ended(soak: Soak) -> Iterator[Problem]:
             if not told.issuperset(among):
                 yield Problem(
                     f"ended in the soak at {_clock(at, soak)}: {why.removesuffix(doubt)}{doubt}",
+                    actual="; ".join(_moved(soak, among[0], at - SHORTLY, math.inf)),
                     subject="end",
                     hosts=among,
                     severity=Severity.FAIL,
@@ -297,10 +357,12 @@ def _problem(soak: Soak, host: str, among: Sequence[tuple[str, Spell]]) -> Probl
     else:
         end = _clock(soak.rounds[spell.end][0], soak)
         words = f"{does} {share} more slowly than its peers for {n} rounds from {begin} to {end}"
+    last = soak.rounds[spell.end - 1][0]
+    moved = _moved(soak, host, soak.rounds[spell.first][0], last)
     return Problem(
         words,
         expected="as its peers in the same round",
-        actual=share,
+        actual="; ".join((share, *moved)),
         evidence=tuple(
             Evidence(f"{_does(other)}, beside its peers", "\n".join(_lines(soak, host, other, each)))
             for other, each in among
@@ -310,6 +372,84 @@ def _problem(soak: Soak, host: str, among: Sequence[tuple[str, Spell]]) -> Probl
         severity=Severity.FAIL,
         confidence=Confidence.STRONG,
     )
+
+
+def _moved(soak: Soak, host: str, begin: float, last: float) -> list[str]:
+    """What was counted of it more often from then until after the `last` round than at other times and on
+    the other hosts, in words, the most telling first.
+    """
+    times = [at for at, _ in soak.readings]
+    if not times:
+        return []
+    first = max(0, bisect_right(times, begin) - 1)
+    end = min(bisect_right(times, last), len(times) - 1)
+    told: dict[str, str] = {}
+    hosts = {other for _, own in soak.readings for each in own.values() for other in each}
+    for name in dict.fromkeys(name for _, own in soak.readings for name in own):
+        matches = ((counter, re.fullmatch(counter.name, name)) for counter in COUNTERS)
+        counter, match = next(((counter, match) for counter, match in matches if match), (None, None))
+        if counter and match:
+            course = {other: _course(soak, name, other) for other in hosts}
+            if found := _more(counter, course, host, times, first, end):
+                groups = [each for each in match.groups() if each]
+                told.setdefault(counter.says, counter.says.format(*groups, **found))
+    order = [counter.says for counter in COUNTERS]
+    return [told[says] for says in sorted(told, key=order.index)][:MOST_MOVED]
+
+
+def _course(soak: Soak, name: str, host: str) -> list[float | None]:
+    """Its value at each reading; None before it was read. Lines of a log are counted from the first one."""
+    value = 0.0 if name.startswith(LOG) else None
+    return [value := own.get(name, {}).get(host, value) for _, own in soak.readings]
+
+
+def _more(
+    counter: Counter,
+    course: Mapping[str, Sequence[float | None]],
+    host: str,
+    times: Sequence[float],
+    first: int,
+    end: int,
+) -> dict[str, str]:
+    """What fills the words of the counter; empty if it did not move, or moved as elsewhere."""
+    if counter.counts:
+        grew = {other: _growth(own, first, end) for other, own in course.items()}
+        before = _growth(course[host], 0, first) + _growth(course[host], end, len(times) - 1)
+        inside = max(times[end] - times[first], 1.0)
+        outside = max(times[-1] - times[0] - inside, 1.0)
+        least = counter.least * inside if counter.share else counter.least
+        others = _norm(grew, host)
+        if grew[host] < max(least, FAR * others, FAR * before * inside / outside):
+            return {}
+        return {"n": f"{grew[host]:,.0f}"}
+    moved = {other: _step(own, first, end) for other, own in course.items()}
+    if (own := moved[host]) is None:
+        return {}
+    was, now = own
+    least = counter.least * was if counter.least < 1 else counter.least
+    others = _norm({other: abs(b - a) for other, each in moved.items() if each for a, b in [each]}, host)
+    if abs(now - was) < max(least, FAR * others) or (counter.name.startswith("runs") and now < was):
+        return {}
+    return {"was": f"{was:,.0f}", "now": f"{now:,.0f}"}
+
+
+def _norm(values: Mapping[str, float], host: str) -> float:
+    """What the other hosts have, the higher of two in the middle; 0 if there is none."""
+    others = [value for other, value in values.items() if other != host]
+    return median_high(others) if others else 0.0
+
+
+def _growth(course: Sequence[float | None], first: int, end: int) -> float:
+    """How much was counted; a counter that is less than before began again."""
+    known = [value for value in course[first : end + 1] if value is not None]
+    return sum(max(0.0, b - a) for a, b in pairwise(known))
+
+
+def _step(course: Sequence[float | None], first: int, end: int) -> tuple[float, float] | None:
+    """The median outside these readings, and inside."""
+    inside = [value for value in course[first + 1 : end + 1] if value is not None]
+    outside = [value or 0.0 for value in (*course[: first + 1], *course[end + 1 :])]
+    return (median(outside), median(inside)) if inside and outside else None
 
 
 def _lines(soak: Soak, host: str, what: str, spell: Spell) -> Iterator[str]:

@@ -148,11 +148,14 @@ def _nonsense(recording: Recording) -> Iterator[str]:
     if soak := recording.soak:
         told = [each for _, figures in soak.rounds for each in figures.items()]
         times = [soak.lacking, *(at for at, _ in soak.rounds), *(at for _, at, *_ in soak.left)]
-        named = (*(own for _, own in told), *(hosts for hosts, *_ in soak.left))
+        read = [own for _, figures in soak.readings for own in figures.values()]
+        times += (at for at, _ in soak.readings)
+        named = (*(own for _, own in told), *(hosts for hosts, *_ in soak.left), *read)
         if not (
             known.issuperset(host for hosts in named for host in hosts)
             and {*ALONE, "train", "sends", "receives"}.issuperset(what.split(" ")[0] for what, _ in told)
             and all(0 < value < MOST for _, own in told for value in own.values())
+            and all(-MOST < value < MOST for own in read for value in own.values())
             and all(0 <= at < 1e11 for at in times)
             and 0 < soak.every < MOST_COUNT
         ):
@@ -232,7 +235,7 @@ def _measured(run: SmokeResult) -> Iterator[float]:
     for hiccup in run.hiccups:
         yield hiccup.seconds
     for host in run.hosts:
-        yield from (host.imported or 0.0, host.load, host.reverse_dns or 0.0)
+        yield from (host.login or 0.0, host.imported or 0.0, host.load, host.reverse_dns or 0.0)
     for seen in run.ranks:
         yield from (seen.cpu or 0.0, seen.disturbed or 0.0, *seen.seconds.values())
         yield from (page.still for page in seen.samples)

@@ -5,7 +5,9 @@ Before another one, NPUs must have released the ranks: until then HCCL refuses t
 Like `collect`, this drives the transport; what a run saw is added to the same recording.
 """
 
+import re
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +18,9 @@ from doctor.exam.collect import Collection
 from doctor.facts.ascend.hccn_tool import SilentDevice
 from doctor.facts.ascend.job_npus import as_torch_counts, in_rank_order
 from doctor.facts.ascend.network import HCCP
+from doctor.facts.counters import COUNTERS, numbers_in
 from doctor.facts.network import ADDRESSES, UNNAMED
+from doctor.facts.processes import KERNEL_LOG
 from doctor.facts.software import ENVIRONMENT, PYTHON, Python
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.launch.variables import is_setting
@@ -74,6 +78,11 @@ def _ask(collection: Collection, hosts: Sequence[str]) -> tuple[list[str], list[
 
 
 REPEATS = 2
+WATCHED = ("kernel-log", "-pace", "-health", "-ecc")
+"""The ends of the names of facts that are read after each round of a soak, if they were asked for before."""
+LOGGED, MOST_LINES, LONGEST_LINE = "kernel ", 5, 120
+_SEEN = re.compile(r"runs |.* reasons ")
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d{3,}")
 JOB_RUNS = "a job runs on it, which the test of its links would slow; --on-busy run tests it all the same"
 NETWORK = ("port-unreachable", "large-packets-lost")
 
@@ -121,6 +130,7 @@ def run_soak(collection: Collection, wishes: SmokeWishes, seconds: float) -> Non
         left = duration(max(0.0, until - time.monotonic()))
         show(replace(stage, doing=f"round {soak.done + 1} of the soak, {left} left: {stage.doing}"))
 
+    soak = _read_counters(collection, soak, fit)
     collection.soak, collection.progress, wishes = soak, tell, replace(wishes, inject=(), again=True)
     while fit and collection.left() > 0 and (time.monotonic() < until or not whole):
         if reading.plan.backend.value is Backend.HCCL:
@@ -151,7 +161,31 @@ def run_soak(collection: Collection, wishes: SmokeWishes, seconds: float) -> Non
             fit = [host for host in fit if host not in who] if who else []
             left_out += [OmittedSmokeHost(host, "an earlier smoke run named it") for host in who]
         collection.soak = soak
+        collection.soak = soak = _read_counters(collection, soak, result.plan.hosts)
     collection.soak = replace(soak, lacking=max(0.0, until - time.monotonic()))
+
+
+def _read_counters(collection: Collection, soak: Soak, hosts: Sequence[str]) -> Soak:
+    """With what these hosts count now; of their kernels' logs, with how often each line came by now."""
+    at, last = time.time(), soak.latest
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    since = at - (soak.readings[-1][0] if soak.readings else at)
+    facts = [COUNTERS, *(fact for fact in collection.order.facts if fact.name.endswith(WATCHED))]
+    for answer, heard in collection.ask(facts, hosts, Ask) if collection.left() > 0 else ():
+        if isinstance(heard, UnreachedHost):
+            continue
+        known = Facts({answer.host: heard})
+        for what, own in last.items():  # what is not there any more
+            if answer.host in own:
+                found[what][answer.host] = 0.0 if _SEEN.match(what) else own[answer.host]
+        for fact in [each for each in facts if each is not KERNEL_LOG]:
+            for what, value in numbers_in(known.known(answer.host, fact), fact.name):
+                found[what.removeprefix(f"{COUNTERS.name} ")][answer.host] = value
+        log = known.known(answer.host, KERNEL_LOG) or ()
+        for line in [each for each in log if each.age is not None and each.age <= since][-MOST_LINES:]:
+            own = found[f"{LOGGED}{_NUMBER.sub('#', line.message)[:LONGEST_LINE]}"]
+            own[answer.host] = own.get(answer.host, 0.0) + 1
+    return soak.with_reading(at, found)
 
 
 def _fit_hosts(

@@ -15,8 +15,12 @@ BUSY = 0.5
 """The load of a core from which on a host is used by others, too."""
 
 
+TIMES = ("login", "start", "dns")
+"""What is measured in seconds."""
+
+
 class HostRate(msgspec.Struct, frozen=True):
-    """What a rank of a host computed and copied, or a folder of the host stored, alone."""
+    """What a rank of a host computed and copied, or a folder stored, alone; or how long its start took."""
 
     host: str
     rank: int
@@ -45,9 +49,9 @@ class HostRate(msgspec.Struct, frozen=True):
 def rate_text(what: str, rate: float) -> str:
     if what in ("fsync", "train"):
         return f"{rate:,.{0 if rate >= 20 else 1}f}/s"
-    if what == "matmul":
-        return f"{rate / 1e9:.3g} GFLOP/s" if rate < 1e12 else f"{rate / 1e12:.3g} TFLOP/s"
-    return f"{rate / 1e9:.3g} GB/s" if rate >= 1e9 else f"{rate / 1e6:.3g} MB/s"
+    prefixes = (1.0, "") if what in TIMES else (1e9, "G") if what == "matmul" or rate >= 1e9 else (1e6, "M")
+    one, prefix = (1e12, "T") if what == "matmul" and rate >= 1e12 else prefixes
+    return f"{rate / one:.3g} {prefix}{'s' if what in TIMES else 'FLOP/s' if what == 'matmul' else 'B/s'}"
 
 
 def host_rates(run: JudgedRun) -> tuple[HostRate, ...]:
@@ -64,6 +68,11 @@ def host_rates(run: JudgedRun) -> tuple[HostRate, ...]:
             why, shared = max(each.why for each in said), seat.host in crowded
             place = seat.host, seat.rank, what, folder, said[0].on
             found.append(HostRate(*place, passes, round(noise, 4), round(stretch, 3), shared, why))
+    for own in run.result.hosts if found else ():
+        start, first = own.imported and own.imported - (own.login or 0.0), run.plan.on(own.host)[0].rank
+        for name, seconds in zip(TIMES, (own.login, start, own.reverse_dns), strict=True):
+            times = (round(seconds, 6),) if seconds else ()
+            found += [HostRate(own.host, first, name, "", "", times, 0.0, 0.0, False, "")] if times else []
     order = {name: place for place, name in enumerate(dict.fromkeys(each.name for each in found))}
     return tuple(sorted(found, key=lambda each: order[each.name]))
 

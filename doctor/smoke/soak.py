@@ -1,7 +1,7 @@
 """A soak: what rounds of a smoke run measured on each host, in a space that does not grow. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -18,6 +18,7 @@ Figures = Mapping[str, Mapping[str, float]]
 class Soak:
     """When every so many rounds of those that were `done` began, in seconds since 1970, and their figures;
     `left`: who broke a round, when, why, and if it is undecided who; `lacking`: seconds it was too short.
+    `readings`: what counters of the hosts have changed to by then, since the reading before.
     """
 
     rounds: tuple[tuple[float, Figures], ...] = ()
@@ -25,12 +26,27 @@ class Soak:
     done: int = 0
     left: tuple[tuple[tuple[str, ...], float, str, bool], ...] = ()
     lacking: float = 0.0
+    readings: tuple[tuple[float, Figures], ...] = ()
 
     def with_round(self, at: float, figures: Figures) -> "Soak":
         rounds, every = (*self.rounds, *([] if self.done % self.every else [(at, figures)])), self.every
         if len(rounds) > MOST:
             rounds, every = rounds[::2], 2 * every
         return replace(self, rounds=rounds, every=every, done=self.done + 1)
+
+    @property
+    def latest(self) -> dict[str, dict[str, float]]:
+        """Counter -> host -> what it was when it was read last."""
+        return merged(own for _, own in self.readings)
+
+    def with_reading(self, at: float, now: Figures) -> "Soak":
+        last = self.latest
+        news = {w: {h: v for h, v in own.items() if last.get(w, {}).get(h) != v} for w, own in now.items()}
+        first, *later = (*self.readings, (at, {what: own for what, own in news.items() if own}))
+        if len(later) > MOST:
+            twos = zip(later[::2], later[1::2], strict=False)
+            later = [(two[0], merged((one[1], two[1]))) for one, two in twos]
+        return replace(self, readings=(first, *later))
 
     @property
     def told(self) -> dict[str, dict[str, tuple[float, float, float, float]]]:
@@ -41,6 +57,15 @@ class Soak:
                 for host, value in own.items():
                     told[what][host].append(value)
         return {w: {h: (v[0], min(v), median(v), v[-1]) for h, v in own.items()} for w, own in told.items()}
+
+
+def merged(figures: Iterable[Figures]) -> dict[str, dict[str, float]]:
+    """All of them; the later one counts."""
+    found: dict[str, dict[str, float]] = {}
+    for each in figures:
+        for what, own in each.items():
+            found.setdefault(what, {}).update(own)
+    return found
 
 
 def figures_of(result: SmokeResult) -> Figures:

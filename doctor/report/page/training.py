@@ -14,7 +14,7 @@ from doctor.report.page.card import CardKind, Cell, Chart, Medium, Part, Row, Se
 from doctor.report.page.connections import links_grid
 from doctor.report.page.smoke_losses import loss_drawing, loss_drawings
 from doctor.rules.accept import collective_rates
-from doctor.rules.alone import host_rates, rate_text
+from doctor.rules.alone import TIMES, host_rates, rate_text
 from doctor.rules.smoke import together
 from doctor.smoke.onhost.sweepplan import size_text
 from doctor.smoke.soak import Soak
@@ -283,12 +283,12 @@ def alone_table(run: JudgedRun) -> Iterator[Table]:
     """What hosts do alone: the slowest, the middle and the fastest rank or folder."""
     rows: list[tuple[Cell, ...]] = []
     for name, own in grouped((each.name, each) for each in host_rates(run) if each.passes).items():
-        least, *_, most = sorted(own, key=lambda each: each.rate) * 2
+        least, *_, most = sorted(own, key=lambda each: -each.rate if each.what in TIMES else each.rate) * 2
         middle = rate_text(own[0].what, median(each.rate for each in own))
         stretch = max(each.stretch for each in own)
         rows.append((name, least.text, least.host, middle, most.text, f"{stretch:.2f}" if stretch else ""))
     if rows:
-        heads = ("alone", "least", "host", "median", "most", "wall/CPU")
+        heads = ("alone", "slowest", "host", "median", "fastest", "wall/CPU")
         note = (
             "Computing and copying by the second of processor time; the file is safe on the disk each time."
         )
@@ -297,7 +297,9 @@ def alone_table(run: JudgedRun) -> Iterator[Table]:
 
 def _soak_table(soak: Soak, on: Medium) -> Iterator[Table]:
     """What each host did by the second; a terminal has room for those that varied most."""
-    found = sorted((v[1] / v[2], what, host, v) for what, own in soak.told.items() for host, v in own.items())
+    found = sorted(
+        (v[1] / max(v), what, host, v) for what, own in soak.told.items() for host, v in own.items()
+    )
     shown = found[: MOST_RANKS if on in Medium.HTML | Medium.MARKDOWN else MOST_PAIRS]
     rows = [(what, host, *(rate_text(what, each) for each in told)) for _, what, host, told in shown]
     note, more = f"{soak.done} rounds.", len(found) - len(shown)

@@ -34,17 +34,25 @@ def field() -> Iterator[Lab]:
 def accept(
     lab: Lab, folder: Path, *more: str, names: str = NAMES, bits: bool = True
 ) -> tuple[int, list[dict[str, Any]]]:
-    """The exit code, and the findings about links, hosts and the baseline; every host is left as it was.
-    `bits`: whether all hosts compute the same ones.
+    """The exit code, and the findings about links, hosts and the baseline; every host is left as it was, and
+    the recording alone gives the same report. `bits`: whether all hosts compute the same ones.
     """
-    report = folder / "report.json"
+    report, page = folder / "report.json", folder / "page.md"
+    recording = Path(more[more.index("--save") + 1]) if "--save" in more else folder / "recording.json"
+    more = more if "--save" in more else (*more, "--save", str(recording))
     python = () if "--python" in more else ("--python", sys.executable)
     shape = (*python, "--ranks-per-host", "1", "--steps", "14")
     before = {host.name: host.snapshot() for host in lab}
-    done = lab.doctor("accept", names, *shape, "--json", str(report), *more)
+    done = lab.doctor("accept", names, *shape, "--json", str(report), "--markdown", str(page), *more)
     assert report.exists(), done.stderr
     assert {host.name: host.snapshot() for host in lab} == before
-    findings = json.loads(report.read_bytes())["findings"]
+    again = [str(folder / "again.json"), "--markdown", str(folder / "again.md")]
+    lab.run([sys.executable, "-m", "doctor", "accept", "--replay", str(recording), "--json", *again])
+    told, once_more = (json.loads((folder / name).read_bytes()) for name in ("report.json", "again.json"))
+    assert {key for key in told if told[key] != once_more[key]} <= {"run", "summary"}
+    numbers = [re.findall(r"\d+(?:\.\d+)?", path.read_text()) for path in (page, folder / "again.md")]
+    assert not {*numbers[0]} - {*numbers[1]}, "every number of the page is in the recording"
+    findings = told["findings"]
     ours = (*OURS, *(() if bits else ("smoke-corruption", "smoke-desync")))
     assert not [f for f in findings if f["status"] in ("fail", "crash") and f["check"] not in ours], (
         done.stdout

@@ -59,6 +59,13 @@ def soaked(course: Sequence[float]) -> Soak:
     return Soak(rounds, 1, len(rounds))
 
 
+def moving(soak: Soak, name: str, values: Sequence[float]) -> Soak:
+    """What one host counts before its last 8 rounds, and in them; the others count nothing."""
+    others = dict.fromkeys(("h2", "h3", "h4"), 0.0)
+    told = [(-1.0, {name: {"h1": values[0], **others}}), (192.0, {}), (206.0, {name: {"h1": values[1]}})]
+    return replace(soak, readings=(*told, *((each, {}) for each in (216.0, 280.0))))
+
+
 def floors_of_host(least: dict[str, float]) -> tuple[CollectiveFloor, ...]:
     return tuple(CollectiveFloor(f"host {what} /data", value, "its floor") for what, value in least.items())
 
@@ -244,13 +251,14 @@ ROWS: dict[str, Row] = {
         f"{(bus := 4.194304 / (1e-4 + 4.194304 / rate)) / 0.9:.3g} {floor} {bus:.3g} 4! …",
     ),
     "accept-slow-host": lambda part=0.3: (
-        (alone_rounds({"node2 matmul": part}), None),
+        (alone_rounds({"node2 matmul": part}), None, None),
         f"{100 * part:.3g} {100 * part:.0f} 100! 100! {100 * part:.3g} …",
     ),
     "accept-slow-host: floors": lambda write=0.3: (
         (
             alone_rounds({"node2 write": write, "node2 fsync": 0.5}),
             Floor(0.0, "", (), floors_of_host({"write": 350e6, "fsync": 450.0})),
+            None,
         ),
         f"{400 * write:.3g} {400 * write:.3g} …",
     ),
@@ -265,6 +273,14 @@ ROWS: dict[str, Row] = {
     "accept-soak: a ramp": lambda rounds=24: (
         (SmokeRounds(()), soaked([math.exp(-(n + 1) / rounds) for n in range(rounds)])),
         f"{rounds - int(rounds * -math.log(0.9) / 2)} {(last := 62 if rounds == 12 else 60)} {last} …",
+    ),
+    "accept-soak: what was counted then": lambda more=40: (
+        (SmokeRounds(()), moving(soaked([0.4] * 8), "throttled", [0.0, more])),
+        f"60! 8! 60! {more} …",
+    ),
+    "accept-soak: what was otherwise then": lambda degrees=80: (
+        (SmokeRounds(()), moving(soaked([0.4] * 8), "celsius", [degrees / 2, degrees])),
+        f"60! 8! 60! {degrees} {degrees // 2} …",
     ),
     "version-drift: tie": lambda half=4: (
         (

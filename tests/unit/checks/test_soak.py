@@ -17,6 +17,7 @@ from checks.accept_soak import _usual, accept_soak
 from doctor.api import UNDECIDED, Confidence, Problem, Undecided
 from doctor.smoke.soak import MOST, Soak
 from tests.support.accept_runs import Run, accepting, alone, shares
+from tests.support.cases import cases
 from tests.unit.test_accept import run
 
 BEGAN = datetime(2026, 11, 27, 14, 0, tzinfo=timezone.utc).timestamp()
@@ -310,6 +311,9 @@ def test_without_a_soak_nothing_is_said_of_it(tmp_path: Path) -> None:
         {"left": [[["node1", "node9"], BEGAN, "it ended", True]]},
         {"left": [[["node1"], -1.0, "it ended", True]]},
         {"lacking": -1.0},
+        {"readings": [[BEGAN, {"throttled": {"node9": 1.0}}]]},
+        {"readings": [[-1.0, {"throttled": {"node1": 1.0}}]]},
+        {"readings": [[BEGAN, {"throttled": {"node1": 1e300}}]]},
     ],
 )
 def test_a_recording_with_nonsense_is_refused(tmp_path: Path, wrong: Mapping[str, Any]) -> None:
@@ -334,3 +338,91 @@ def test_a_time_that_is_none_is_refused(time: str) -> None:
     code, out, said = run("accept", "node1", "--for", time)
     assert (code, out) == (2, "")
     assert "--for" in said
+
+
+def read(data: Any, *more: tuple[str, str, Sequence[float]], first: int = 0) -> Any:
+    """With a reading before the rounds and one after each. `more`: host, name, its value at each reading."""
+    times = [BEGAN - 1, *(at + 9 for at, _ in data["rounds"])]
+    figures: list[dict[str, dict[str, float]]] = [{} for _ in times]
+    quiet = [("throttled", 3.0), ("net eth0 rx_dropped", 40.0), ("celsius", 55.0), ("boot", 1e9)]
+    for host in {host for _, own in data["rounds"] for hosts in own.values() for host in hosts}:
+        for name, value in quiet:
+            figures[0].setdefault(name, {})[host] = value
+    for host, name, values in more:
+        for at, value in enumerate(values, first):
+            figures[at].setdefault(name, {})[host] = value
+    data["readings"] = [[at, own] for at, own in zip(times, figures, strict=True)]
+    return data
+
+
+def grows(begin: int, end: int, by: float, *, start: float = 0.0, slowly: float = 0.0) -> list[float]:
+    """A counter at 21 readings: so much more at each from `begin` to before `end`, else `slowly`."""
+    value, told = start, []
+    for number in range(21):
+        value += by if begin <= number < end else slowly
+        told.append(value)
+    return told
+
+
+SICK = {"node3 train": between(8, 20, 0.5)}
+
+
+@cases
+def test_what_moved_then_on_that_host_is_told(
+    tmp_path: Path, moved: list[tuple[str, str, list[float]]], told: str
+) -> None:
+    """`moved`: host, name, and at which readings it grows by how much, from where, and else by how much."""
+    rows = [
+        (host, name, grows(int(a), int(b), by, start=start, slowly=slowly))
+        for host, name, (a, b, by, start, slowly) in moved
+    ]
+    data = read(soaked(SICK, noise=0.002), *rows)
+    code, said = judged(tmp_path, data)
+    assert (code, {*said}) == (1, {"node3"})
+    (found,) = accept(tmp_path)
+    assert found["actual"] == "; ".join(filter(None, ("50%", told)))
+
+
+def accept(tmp_path: Path) -> list[dict[str, Any]]:
+    _, out, _ = run("accept", "--replay", str(tmp_path / "run.json"), "--json", "-")
+    return [each for each in json.loads(out)["findings"] if each["check"] == "accept-soak"]
+
+
+def test_what_was_otherwise_in_the_rounds_is_told(tmp_path: Path) -> None:
+    """The temperature rose, the clock fell, a stranger's processes ran: and nothing of it on the others."""
+    hot = [55.0] * 9 + [85.0] * 12
+    judged(tmp_path, read(soaked(SICK), ("node3", "celsius", hot), ("node1", "celsius", [55.0, 60.0] * 10)))
+    assert accept(tmp_path)[0]["actual"].endswith("; it had 85 degrees, 55 at other times")
+    every = [(f"node{n}", "celsius", hot) for n in range(1, 5)]
+    judged(tmp_path, read(soaked(SICK), *every))
+    assert "degrees" not in accept(tmp_path)[0]["actual"]
+    slow = [
+        ("node3", "mhz", [2900.0] * 9 + [1200.0] * 12),
+        *((f"node{n}", "mhz", [2900.0]) for n in (1, 2, 4)),
+    ]
+    judged(tmp_path, read(soaked(SICK), *slow))
+    assert accept(tmp_path)[0]["actual"].endswith("; its processors ran at 1,200 MHz, 2,900 at other times")
+    judged(tmp_path, read(soaked(SICK), ("node3", "runs trainer", [4.0] * 12), first=9))
+    assert accept(tmp_path)[0]["actual"].endswith("; 4 processes named trainer ran")
+    ended = soaked({"node3 train": between(4, 8, 0.5)})
+    judged(
+        tmp_path, read(ended, ("node3", "gpu-pace GPU-1 reasons thermal slowdown", [1, 1, 1, 1, 0]), first=5)
+    )
+    assert accept(tmp_path)[0]["actual"].endswith("; device GPU-1: thermal slowdown")
+    judged(tmp_path, read(ended, ("node3", "boot", [1e9 + 500]), first=6))
+    assert accept(tmp_path)[0]["actual"].endswith("; it restarted")
+
+
+def test_what_moved_before_a_host_ended_is_told(tmp_path: Path) -> None:
+    log = "kernel nvme nvme0: I/O error, dev nvme0n1"
+    soak = read(soaked({}, gone={"node3": 9}), ("node3", log, [2.0]), ("node2", "throttled", [90.0]), first=8)
+    soak["left"] = [[["node3"], BEGAN + 95, "the connection was lost", False]]
+    judged(tmp_path, soak)
+    (found,) = accept(tmp_path)
+    assert found["actual"] == "its kernel's log has 2 times: nvme nvme0: I/O error, dev nvme0n1"
+    assert found["hosts"] == ["node3"]
+
+
+def test_a_recording_without_readings_says_nothing_of_them(tmp_path: Path) -> None:
+    judged(tmp_path, soaked(SICK, noise=0.002))
+    assert accept(tmp_path)[0]["actual"] == "50%"

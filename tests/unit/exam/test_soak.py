@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,11 +12,18 @@ import msgspec
 import pytest
 
 import doctor.exam.smoke_rounds as rehearsal
+from doctor.api import Fact
 from doctor.errors import UsageError
+from doctor.exam.collect import Collection
+from doctor.facts.nvidia.gpus import GPU_PACE
+from doctor.facts.processes import KERNEL_LOG
+from doctor.model import Capture, UnreachedHost, UnreachedKind
+from doctor.probe import HostAnswer
 from doctor.smoke.events import Alone
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.plan import SmokeWishes
 from doctor.smoke.result import SmokePlan, SmokeResult
+from doctor.smoke.soak import MOST, Soak
 from tests.support.smoke.results import healthy
 from tests.unit.exam.test_smoke_rounds import NAMES, Outcome, Stage, hangs, interrupted, well, without
 
@@ -154,3 +161,59 @@ def test_what_was_done_at_no_rate_is_no_figure(monkeypatch: pytest.MonkeyPatch) 
     assert stage.collection.soak is not None
     figures = stage.collection.soak.rounds[0][1]
     assert (figures["copy"], {*figures["train"]}) == ({}, {*NAMES})
+
+
+def gone(host: str) -> UnreachedHost:
+    return UnreachedHost(host, UnreachedKind.TIMEOUT, "it does not answer", "")
+
+
+def test_what_hosts_count_is_read_before_and_after_each_round_and_only_news_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading = count()
+
+    def ask(_: Collection, facts: Sequence[Fact[Any]], names: Sequence[str], *_more: object) -> Any:
+        assert [fact.name for fact in facts] == ["counters", "kernel-log", "gpu-pace"]
+        number = next(reading)
+        for host in names:
+            sick = host == "node3" and number == 2
+            said = {
+                "counters": f"{10 * number if host == 'node3' else 0} throttled\n7 net eth0 rx_dropped\n"
+                + ("3 runs trainer\n" if sick else ""),
+                "kernel-log": "uptime 100.0\n[ 50.0] old: link is down\n"
+                + f"[ {99.5 if sick else 20}] nvme0: I/O error 12345 of 0xab\n",
+            }
+            captures = {fact: Capture(fact, 0, text) for fact, text in said.items()}
+            told = HostAnswer(host, captures, {}, complete=True, started=0.0, ended=1.0)
+            yield SimpleNamespace(host=host), told if host != "node4" else gone(host)
+
+    monkeypatch.setattr(Collection, "ask", ask)
+    stage = Stage([well] * 50)
+    order = replace(stage.collection.order, facts=(KERNEL_LOG, GPU_PACE))
+    stage.collection.order = order
+    stage.rehearse(monkeypatch, accept=True)
+    seconds = SimpleNamespace(monotonic=partial(next, count(0, 5)), time=partial(next, count(1000, 5)))
+    monkeypatch.setattr(rehearsal, "time", seconds)
+    rehearsal.run_soak(stage.collection, SmokeWishes(accept=True), 60)
+    kept = stage.collection.soak
+    assert kept is not None
+    changed = [own for _, own in kept.readings]
+    assert len(changed) == kept.done + 1 > 4
+    assert changed[0]["net eth0 rx_dropped"] == {"node1": 7.0, "node2": 7.0, "node3": 7.0}
+    assert changed[1] == {"throttled": {"node3": 10.0}}
+    log = "kernel nvme0: I/O error # of #"
+    assert changed[2] == {"throttled": {"node3": 20.0}, "runs trainer": {"node3": 3.0}, log: {"node3": 1.0}}
+    assert changed[3] == {"throttled": {"node3": 30.0}, "runs trainer": {"node3": 0.0}}
+    assert kept.latest[log] == {"node3": 1.0}
+
+
+def test_readings_do_not_grow_and_a_counter_keeps_its_last_value() -> None:
+    kept = Soak()
+    for number in range(3 * MOST):
+        kept = kept.with_reading(
+            float(number), {"throttled": {"node1": float(number)}, "boot": {"node1": 5.0}}
+        )
+    assert (len(kept.readings) <= MOST + 1, kept.readings[0][0]) == (True, 0.0)
+    assert kept.latest == {"throttled": {"node1": 3 * MOST - 1.0}, "boot": {"node1": 5.0}}
+    assert sum("boot" in own for _, own in kept.readings) == 1
+    assert {b[0] > a[0] for a, b in pairwise(kept.readings)} == {True}

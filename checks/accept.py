@@ -71,7 +71,8 @@ def accept_slow_link(
     end; exchange cable or optics with a fast host, and see whether the fault moves with them.
     """
     rates, floor = rates_of_pairs(seen.runs), floor if floor and floor.value else None
-    steady = {end for end, own in since.steady.items() if own} if since else set()
+    known = since.steady if since else {}
+    steady = {(host, ENDS[key]) for (host, key), steadily in known.items() if steadily and key in ENDS}
     if rates is not None:
         below = [*_below_floor(rates, floor)] if floor else []
         named = [(each.hosts, each.subject) for each in below]
@@ -163,6 +164,7 @@ def _text(rate: float) -> str:
     return f"{rate / 1e9:.3g} GB/s" if rate >= 1e9 else f"{rate / 1e6:.3g} MB/s"
 
 
+ENDS = {"out_gbit_s": 0, "in_gbit_s": 1}
 End = tuple[str, int]
 """A host as sender (0) or as receiver (1)."""
 AGAIN = 2

@@ -3,6 +3,7 @@
 import math
 import shlex
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from statistics import median
 
 from doctor.api import (
@@ -17,11 +18,12 @@ from doctor.api import (
     check,
     fold,
     grouped,
+    maybe,
 )
-from doctor.facts.baseline import FLOOR, CollectiveFloor, Floor
+from doctor.facts.baseline import FLOOR, SINCE, CollectiveFloor, Floor, SinceBaseline
 from doctor.facts.smoke import SMOKE, JudgedRun, SmokeRounds
 from doctor.rules.accept import LEFT_OF_MANY
-from doctor.rules.alone import HostRate, host_rates, of_floor, rate_text
+from doctor.rules.alone import TIMES, HostRate, host_rates, of_floor, rate_text
 from doctor.smoke.judge.cells import arithmetic
 from doctor.smoke.judge.speed import LEAST_HOSTS, spread
 
@@ -38,11 +40,14 @@ LINES = 64
     "accept-slow-host",
     SMOKE,
     FLOOR,
+    maybe(SINCE),
     scope=Scope.CLUSTER,
     damage=Damage.LOAD,
     remedy="find-what-slows",
 )
-def accept_slow_host(seen: SmokeRounds, floor: Floor | None) -> Iterator[Problem]:
+def accept_slow_host(
+    seen: SmokeRounds, floor: Floor | None, since: SinceBaseline | None
+) -> Iterator[Problem]:
     """A host computes, copies or stores more slowly than its floor or the other hosts.
 
     Why it matters: all ranks wait for the slowest host at each step, and at each checkpoint.
@@ -56,6 +61,8 @@ def accept_slow_host(seen: SmokeRounds, floor: Floor | None) -> Iterator[Problem
     tenth and by six times the noise of the run (by at least 60 % if others use its processors), or writes
     or reads less than a quarter of what others do on the same kind of file system, in both passes; while
     others use the hosts, floors alone judge folders. A folder in which nothing can be stored is a fault.
+    What a baseline judged (`smoke-slower-than-baseline`) is a warning if the peers do more. How long a login,
+    the start of Python and torch and a reverse lookup took is shown, and a baseline alone judges it.
 
     A floor that judged nothing, or that a host met in one pass only, ends with exit code 3.
 
@@ -65,14 +72,19 @@ def accept_slow_host(seen: SmokeRounds, floor: Floor | None) -> Iterator[Problem
     run = next((run for run in seen.runs if host_rates(run)), None)  # later ones lack whom it named
     rates, floors = host_rates(run) if run else (), floor.hosts if floor else ()
     closed = [*_closed(rates)]
-    if not floors and not closed and len({each.host for each in rates}) < 3:
+    known = {place for place, steadily in since.steady.items() if steadily} if since else set()
+    alone = {each.host for each in rates if each.what not in TIMES}
+    compared = any((each.host, each.name) in known for each in rates)
+    if not (floors or closed or compared or len(alone) >= 3):
         raise Skip("fewer than three hosts have no peers: nothing judged what they do alone")
     yield from closed
     below = [*_below_floors(rates, floors)]
     told = {(host, each.subject) for each in below for host in each.hosts}
     yield from below
-    beside = _beside_others(run, rates) if run else ()
-    yield from (each for each in beside if (*each.hosts, each.subject) not in told)
+    for each in _beside_others(run, rates) if run else ():
+        if (*each.hosts, each.subject) not in told:
+            judged = all((host, str(each.subject)) in known for host in each.hosts)
+            yield replace(each, severity=Severity.WARN) if judged else each
     if why := "; ".join(_open_floors(rates, floors)):
         raise Undecided(why, essential=True)
 

@@ -15,6 +15,8 @@ import msgspec
 
 from doctor.errors import InputErrors, Mistake, UsageError
 from doctor.expect import moment
+from doctor.floors import ALONE
+from doctor.smoke.onhost.sweepplan import SCOPES
 from doctor.targets.inputkind import refuse_other
 from doctor.text.nodeset import is_host
 from doctor.text.printable import clean_line
@@ -29,6 +31,8 @@ Measure = tuple[float, float, int]
 SCHEMA = 1
 LINKS = ("out_gbit_s", "in_gbit_s", "both_gbit_s", "trip_us")
 """What a host sends, receives, does both at once; its quickest round trip. 1 Gbit is 10^9 bits of payload."""
+EACH = (*ALONE, "login", "start", "dns", *SCOPES)
+"""The first words of what else is measured, alone, at the start, and of collectives."""
 WRITTEN_BY = "doctor baseline run.json, with the recording of --save, writes one."
 _PLAIN = re.compile(r"[A-Za-z_/][\w./+-]*")
 _WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
@@ -40,6 +44,11 @@ class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: int
     facts: Facts = {}
     links: dict[str, Measure] = {}
+    each: dict[str, Measure] = {}
+
+    @property
+    def measures(self) -> Mapping[str, Measure]:
+        return {**self.links, **self.each}
 
 
 class OneHost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +56,7 @@ class OneHost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     serial: str = ""
     facts: Facts = {}
     links: dict[str, Measure] = {}
+    each: dict[str, Measure] = {}
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,9 +81,9 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         own = self.hosts[host]
         return {**self.kinds[own.kind].facts, **own.facts}
 
-    def links(self, host: str) -> Mapping[str, Measure]:
+    def measures(self, host: str) -> Mapping[str, Measure]:
         own = self.hosts[host]
-        return {**self.kinds[own.kind].links, **own.links}
+        return {**self.kinds[own.kind].measures, **own.links, **own.each}
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -106,17 +116,19 @@ def nonsense(found: Baseline) -> Iterator[tuple[str, str]]:
             yield f"$.hosts.{name}", f"{clean_line(name)!r} is not the name of a host"
         if host.kind not in found.kinds:
             yield f"$.hosts.{name}.kind", f"no kind is called {clean_line(host.kind)!r}"
-        yield from _nonsense_of(f"$.hosts.{name}", host.links)
+        yield from _nonsense_of(f"$.hosts.{name}", host)
     for name, kind in found.kinds.items():
-        yield from _nonsense_of(f"$.kinds.{name}", kind.links)
+        yield from _nonsense_of(f"$.kinds.{name}", kind)
 
 
-def _nonsense_of(place: str, links: Mapping[str, Measure]) -> Iterator[tuple[str, str]]:
-    for key, (middle, noise, turns) in links.items():
-        if key not in LINKS:
-            yield f"{place}.links.{key}", f"nothing that is measured is called {clean_line(key)!r}"
+def _nonsense_of(place: str, own: Kind | OneHost) -> Iterator[tuple[str, str]]:
+    known = [("links", key, each, key in LINKS) for key, each in own.links.items()]
+    known += [("each", key, each, key.split(" ")[0] in EACH) for key, each in own.each.items()]
+    for part, key, (middle, noise, turns), named in known:
+        if not named:
+            yield f"{place}.{part}.{key}", f"nothing that is measured is called {clean_line(key)!r}"
         elif not (0 < middle < math.inf and 0 <= noise < math.inf and turns > 0):
-            yield f"{place}.links.{key}", "is not [median, noise, number], all above zero"
+            yield f"{place}.{part}.{key}", "is not [median, noise, number], all above zero"
 
 
 def as_yaml(baseline: Baseline) -> str:

@@ -24,6 +24,8 @@ ALONE = {
     "matmul": {"GFLOP/s": 1e9, "TFLOP/s": 1e12},
     "fsync": {"/s": 1.0},
     "copy": _BYTES,
+    "to_device": _BYTES,
+    "from_device": _BYTES,
     "write": _BYTES,
     "read": _BYTES,
 }

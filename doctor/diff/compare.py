@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from doctor.diff.envelope import ChangeKind, FactChangeEntry
 from doctor.diff.saved import Saved
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
+from doctor.facts.smoke import JudgedRun
+from doctor.judge.baseline import is_busier, slower_by_kind
 from doctor.judge.fact_changes import OF_THE_MOMENT, TITLES, differ, is_worse, shown
+from doctor.judge.link_rates import load, measures
 from doctor.model import Status
 from doctor.report.files.envelope import FindingEntry, PlaceEntry
 
@@ -57,7 +60,7 @@ def difference(before: Saved, after: Saved) -> Difference:
         before,
         after,
         tuple(_changes(before, after, {*both})),
-        tuple(_facts(before, after, both)),
+        (*_facts(before, after, both), *_rates(before.training, after.training, both)),
         both,
         tuple(name for name in now if name not in {*then}),
         tuple(name for name in then if name not in {*now}),
@@ -162,3 +165,18 @@ def _facts(before: Saved, after: Saved, both: Iterable[str]) -> Iterator[FactCha
     place = list(TITLES)
     for (key, was, now_is, worse), hosts in sorted(rows.items(), key=lambda row: place.index(row[0][0])):
         yield FactChangeEntry(key=key, before=was, after=now_is, hosts=tuple(hosts), worse=worse)
+
+
+def _rates(then: JudgedRun | None, now: JudgedRun | None, both: Iterable[str]) -> Iterator[FactChangeEntry]:
+    """What hosts do far less of than before, as beside a baseline."""
+    if not then or not now or then.plan.backend != now.plan.backend or is_busier(now, load(then.result)):
+        return
+    were, are = measures(then), measures(now, at_best=True)
+    for key in dict.fromkeys(key for own in are.values() for key in own):
+        ends = {host: (were.get(host, {}).get(key), are.get(host, {}).get(key)) for host in both}
+        known = {host: (was, is_now) for host, (was, is_now) in ends.items() if was and is_now}
+        for slow in slower_by_kind(key, known, dict.fromkeys(known, "")):
+            told = [((host,), change) for host, change in slow.hosts.items()]
+            alike = tuple(slow.hosts), ("as much as before", f"{slow.share or 1:.0%} of it")
+            for hosts, (before, after) in told if slow.share is None else [alike]:
+                yield FactChangeEntry(key=slow.what, before=before, after=after, hosts=hosts, worse=True)

@@ -52,7 +52,8 @@ def headline(found: Difference) -> str:
         return f"{WORSE}{_who(new[0])}: {new[0].finding.summary.rstrip('.')}{more}"
     if worse:
         first = worse[0]
-        return f"{WORSE}{TITLES[first.key]} of {fold(first.hosts)}: {first.before} -> {first.after}"
+        title = TITLES.get(first.key, first.key)
+        return f"{WORSE}{title} of {fold(first.hosts)}: {first.before} -> {first.after}"
     if open_ := found.of(ChangeKind.OPEN, ChangeKind.ALONE):
         return (
             f"Whether it got worse is not known: {len(open_)} findings were looked at in one of the runs only"
@@ -88,7 +89,7 @@ def _card(change: Change) -> Card:
 
 def _tables(found: Difference) -> Iterator[Table]:
     rows = tuple(
-        (f"{'! ' if each.worse else ''}{TITLES[each.key]}", each.before, each.after, fold(each.hosts))
+        (f"{'! ' * each.worse}{TITLES.get(each.key, each.key)}", each.before, each.after, fold(each.hosts))
         for each in sorted(found.facts, key=lambda each: not each.worse)
     )
     if rows:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from doctor.errors import UsageError
+from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.recording import Recording, load
 from doctor.report.files.envelope import FindingEntry, ResultEntry, as_json
@@ -52,14 +53,17 @@ class Saved:
     hosts: tuple[_Host, ...]
     findings: tuple[FindingEntry, ...]
     results: tuple[ResultEntry, ...]
+    training: JudgedRun | None = None
+    """The first smoke run that came to its end, of a recording."""
 
 
 def read_run(path: Path, judge: Callable[[Recording], Report]) -> Saved:
     """The run of a file, or the newest of a folder. Raises UsageError and InputErrors."""
     file = _newest(path) if path.is_dir() else path
-    raw = read_saved(file)
+    raw, runs = read_saved(file), ()  # type: bytes, tuple[JudgedRun, ...]
     if input_kind(raw.decode(errors="replace")) is InputKind.RECORDING:
-        raw = as_json(check_report(judge(load(file))))
+        report = judge(load(file))
+        raw, runs = as_json(check_report(report)), report.training.runs
     try:
         found: _File = msgspec.json.decode(raw, type=_File)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -71,7 +75,8 @@ def read_run(path: Path, judge: Callable[[Recording], Report]) -> Saved:
     mentioned |= {host for each in found.results for host in each.hosts}
     if len(names) < len(found.hosts) or not all(map(is_host, names)) or not mentioned <= names:
         raise UsageError(f"{file}: is a damaged report: its hosts do not add up.")
-    return Saved(file, found.run.started, found.hosts, found.findings, found.results)
+    whole = next((run for run in runs if run.result.end.kind == "done"), None)
+    return Saved(file, found.run.started, found.hosts, found.findings, found.results, whole)
 
 
 def _newest(folder: Path) -> Path:

@@ -18,7 +18,7 @@ class ChangedFact:
 
 @dataclass(frozen=True, slots=True)
 class SlowerLinks:
-    """Links that carry less than they did. `hosts`: host -> (before, after), in words.
+    """What carries or does less than it did. `hosts`: host -> (before, after), in words.
 
     `subject` is the direction, if only a pair of hosts was measured. `share` is what all links of the kind
     now carry of what they did, if this is about all of them alike, else None.
@@ -34,7 +34,7 @@ class SlowerLinks:
 class SinceBaseline:
     """`changed`: hosts -> the facts that changed on exactly these. `strangers`: host -> why the baseline says
     nothing of it. `not_compared`: why the links could not be compared; empty if they were. `steady`: a host,
-    and what it sends (0), receives (1) or both (2) -> whether these rates vary little enough.
+    and what was measured of it, such as "out_gbit_s" -> whether this varies little enough.
     """
 
     day: str
@@ -42,7 +42,7 @@ class SinceBaseline:
     strangers: Mapping[str, str]
     slower: tuple[SlowerLinks, ...] = ()
     not_compared: str = ""
-    steady: Mapping[tuple[str, int], bool] = field(default_factory=dict)
+    steady: Mapping[tuple[str, str], bool] = field(default_factory=dict)
 
 
 UNSTEADY = "rates differed too much from one time to the next"

@@ -19,9 +19,11 @@ from doctor.facts.smoke import JudgedRun
 from doctor.facts.system import NAMEPLATE, NO_SERIAL
 from doctor.judge.fact_changes import OF_THE_MOMENT, SIZES, TITLES, differ, shown
 from doctor.judge.fact_table import COLUMNS, fact_table
-from doctor.judge.link_rates import link_rates, load
+from doctor.judge.link_rates import load, measures, unit
 from doctor.judge.reading import Reading
+from doctor.rules.alone import TIMES
 from doctor.smoke.judge.links import LATE_FACTOR, LATE_SECONDS, NOISY
+from doctor.smoke.onhost.sweepplan import SCOPES
 from doctor.text.grouped import grouped
 
 KIND = ("product", "device_name", "devices")
@@ -32,6 +34,15 @@ OF_PYTHON = {"python", "torch", "torch_npu", "mindspore"}
 """What another interpreter has otherwise."""
 SAME_RATE = 0.02
 LEAST, TIMES_NOISE, ENOUGH_HOSTS = 0.1, 6, 3
+LEAST_OF = {
+    "write": 0.75,
+    "read": 0.75,
+    "fsync": 0.95,
+    **dict.fromkeys(SCOPES, 0.3),
+    **dict.fromkeys(TIMES, 0.5),
+}
+"""By the first word: what varies that much on healthy hosts. From `HALF` on, their noise tells no more."""
+HALF, MORE_SECONDS = 0.5, 1.0
 OF_THE_LEAST = 0.25
 BUSIER = 0.5
 """By how much more on each core the rates of links are no longer comparable."""
@@ -71,15 +82,15 @@ def baseline_of(runs: Sequence[GoodRun]) -> Baseline:
         if whole := _whole_run(run.reading):
             loads.append(load(whole.result))
             backends.add(whole.plan.backend)
-            for host, measures in link_rates(whole.result).items():
+            for host, told in measures(whole).items():
                 if host in run.hosts:
-                    links[host].append(measures)
+                    links[host].append(told)
     known = {host: _common(own) for host, own in facts.items()}
     alone, alike = _unlike(serials), len(backends) == 2
     rates = {host: _together(own) for host, own in links.items()} if alike else {}
     kinds = _kinds(known)
     shared = {
-        name: Kind(len(hosts), _usual(known, hosts), _usual_rates(rates, hosts))
+        name: Kind(len(hosts), _usual(known, hosts), *_parted(_usual_rates(rates, hosts)))
         for name, hosts in kinds.items()
     }
     of_kind = {host: name for name, hosts in kinds.items() for host in hosts}
@@ -95,7 +106,7 @@ def baseline_of(runs: Sequence[GoodRun]) -> Baseline:
                 of_kind[host],
                 alone.get(host, ""),
                 _own_facts(known[host], shared[of_kind[host]].facts),
-                _own_rates(rates.get(host, {}), shared[of_kind[host]].links),
+                *_parted(_own_rates(rates.get(host, {}), shared[of_kind[host]].measures)),
             )
             for host in known
         },
@@ -189,6 +200,12 @@ def _usual_rates(rates: Mapping[str, Mapping[str, Measure]], hosts: Iterable[str
     return {key: (middle, usual_noise[key], turns) for key, (middle, _, turns) in _together(own).items()}
 
 
+def _parted(rates: Mapping[str, Measure]) -> tuple[dict[str, Measure], dict[str, Measure]]:
+    """Those of links, and the others."""
+    others = {key: own for key, own in rates.items() if key not in LINKS}
+    return {key: rates[key] for key in LINKS if key in rates}, others
+
+
 def _own_rates(rates: Mapping[str, Measure], kind: Mapping[str, Measure]) -> dict[str, Measure]:
     """Those that differ from the usual rates of the kind, and those that varied more."""
     return {
@@ -252,52 +269,59 @@ def _by_hosts(
     return {hosts: tuple(facts) for hosts, facts in found.items()}
 
 
-Links = tuple[tuple[SlowerLinks, ...], str, Mapping[tuple[str, int], bool]]
+Links = tuple[tuple[SlowerLinks, ...], str, Mapping[tuple[str, str], bool]]
 
 
 def _links(reading: Reading, baseline: Baseline, entries: Mapping[str, str]) -> Links:
-    """The links that are slower, why nothing could be compared, and which ends are steady."""
+    """What is slower, why nothing could be compared, and what is steady."""
     whole = _whole_run(reading)
     if whole is None:
         return (), "no smoke run came to its end, so the rates of links are not known", {}
-    now = {host: own for host, own in link_rates(whole.result, at_best=True).items() if host in entries}
-    then = {host: baseline.links(entries[host]) for host in now}
+    now = {host: own for host, own in measures(whole, at_best=True).items() if host in entries}
+    then = {host: baseline.measures(entries[host]) for host in now}
     both = {
         key: {h: (then[h][key], own[key]) for h, own in now.items() if key in own and key in then[h]}
-        for key in LINKS
+        for key in dict.fromkeys(chain(LINKS, *now.values()))
     }
     if whole.plan.backend != baseline.backend:
         return (), f"the rates of the baseline are those of {baseline.backend or 'several backends'}", {}
-    busy = load(whole.result)
-    if busy > baseline.load + BUSIER:
+    if is_busier(whole, baseline.load):
+        busy = load(whole.result)
         why = f"the processors are busier than then: a load of {busy:g} a core, {baseline.load:g} then"
         return (), why, {}
+    kinds = {host: baseline.hosts[entries[host]].kind for host in now}
     pair = whole.plan.hosts if len(whole.plan.hosts) == 2 else ()
     found: list[SlowerLinks] = []
     for key, own in both.items():
-        found += _of_pair(key, own, pair) if pair else _slower_by_kind(key, own, baseline, entries)
+        of_pair = pair and key in LINKS
+        found += _of_pair(key, own, pair) if of_pair else slower_by_kind(key, own, kinds)
     steady = {
-        (host, end): max(was[1], is_now[1]) <= NOISY
-        for end, key in enumerate(LINKS[:-1])
+        (host, key): max(was[1], is_now[1]) <= NOISY
+        for key in both
         for host, (was, is_now) in both[key].items()
+        if key != "trip_us"
     }
-    why = "" if found or any(steady.values()) else UNSTEADY if steady else OTHERWISE
+    of_links = [steadily for (_, key), steadily in steady.items() if key in LINKS]
+    why = "" if found or any(of_links) else UNSTEADY if of_links else OTHERWISE
     return tuple(found), why, steady
 
 
-def _slower_by_kind(
-    key: str, rates: Mapping[str, tuple[Measure, Measure]], baseline: Baseline, entries: Mapping[str, str]
+def is_busier(run: JudgedRun, then: float) -> bool:
+    return load(run.result) > then + BUSIER
+
+
+def slower_by_kind(
+    key: str, rates: Mapping[str, tuple[Measure, Measure]], kinds: Mapping[str, str]
 ) -> Iterator[SlowerLinks]:
-    by_kind = grouped((baseline.hosts[entries[host]].kind, (host, own)) for host, own in rates.items())
-    for hosts in map(dict, by_kind.values()):
-        many = len(hosts) >= ENOUGH_HOSTS
+    for hosts in map(dict, grouped((kinds[host], (host, own)) for host, own in rates.items()).values()):
+        many = len(hosts) >= ENOUGH_HOSTS or key.split(" ")[0] in ("inter", "all")  # nobody's alone
         usual = min(1.0, median(_share(key, *own) for own in hosts.values())) if many else 1.0
         then, now = (_middle([own[end] for own in hosts.values()]) for end in (0, 1))
         if many and _is_slower(key, then, now, 1.0):
-            yield SlowerLinks(WHAT[key], _in_words(key, hosts), share=_share(key, then, now))
+            yield SlowerLinks(WHAT.get(key, key), _in_words(key, hosts), share=_share(key, then, now))
         slow = {host: own for host, own in hosts.items() if _is_slower(key, *own, usual)}
         if slow:
-            yield SlowerLinks(WHAT[key], _in_words(key, slow))
+            yield SlowerLinks(WHAT.get(key, key), _in_words(key, slow))
 
 
 def _of_pair(
@@ -309,25 +333,27 @@ def _of_pair(
     for host, own in rates.items():
         if _is_slower(key, *own, 1.0):
             (other,) = (each for each in pair if each != host)
-            yield SlowerLinks(WHAT[key], _in_words(key, {host: own}), subject=f"{host} -> {other}")
+            yield SlowerLinks(WHAT.get(key, key), _in_words(key, {host: own}), subject=f"{host} -> {other}")
 
 
 def _share(key: str, then: Measure, now: Measure) -> float:
-    return then[0] / now[0] if key == "trip_us" else now[0] / then[0]
+    return then[0] / now[0] if unit(key)[0] in ("us", "s") else now[0] / then[0]
 
 
 def _is_slower(key: str, then: Measure, now: Measure, usual: float) -> bool:
-    share = _share(key, then, now) / usual
+    share, least = _share(key, then, now) / usual, LEAST_OF.get(key.split(" ")[0], LEAST)
     if key == "trip_us":
         return share * LATE_FACTOR < 1 and now[0] > then[0] + LATE_SECONDS * 1e6
+    if least >= HALF:
+        return share < 1 - least and (unit(key)[0] != "s" or now[0] > then[0] + MORE_SECONDS)
     if now[1] > NOISY:
         return False
     if then[1] > NOISY:
         return share < OF_THE_LEAST * math.exp(-3 * then[1])
     turns = min(then[2], now[2])
-    return share < 1 - max(LEAST, TIMES_NOISE * max(then[1], now[1]) / math.sqrt(turns))
+    return share < 1 - max(least, TIMES_NOISE * max(then[1], now[1]) / math.sqrt(turns))
 
 
 def _in_words(key: str, rates: Mapping[str, tuple[Measure, Measure]]) -> dict[str, tuple[str, str]]:
-    unit = "us" if key == "trip_us" else "Gbit/s"
-    return {host: (f"{then[0]:g} {unit}", f"{now[0]:g} {unit}") for host, (then, now) in rates.items()}
+    word = unit(key)[0]
+    return {host: (f"{then[0]:g} {word}", f"{now[0]:g} {word}") for host, (then, now) in rates.items()}

@@ -1,17 +1,52 @@
-"""What the links of each host carried in a smoke run, as the numbers of a baseline."""
+"""What each host did in a smoke run, as the numbers of a baseline."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median, median_high
 
-from doctor.baseline import Measure
+from doctor.baseline import LINKS, Measure
+from doctor.facts.smoke import JudgedRun
+from doctor.rules.accept import collective_rates
+from doctor.rules.alone import TIMES, host_rates
 from doctor.smoke.judge.link_charges import CellMeasurements
 from doctor.smoke.judge.link_stages import split
 from doctor.smoke.judge.links import SLOWER_THAN_NETWORKS, measured_cells
 from doctor.smoke.result import SmokeResult
+from doctor.text.grouped import grouped
 
 BITS = 8 / 1e9
 MICRO = 1e6
+SHARED_NOISE = 0.1
+"""That of what a host computes while others use it, at least."""
+
+
+def unit(key: str) -> tuple[str, float]:
+    """The unit of a measure, and how many of ours it is."""
+    first = key.split(" ")[0]
+    units = {"trip_us": ("us", 1.0), "matmul": ("GFLOP/s", 1e9), "fsync": ("/s", 1.0)}
+    other = ("Gbit/s", 1.0) if first in LINKS else ("s", 1.0) if first in TIMES else ("MB/s", 1e6)
+    return units.get(first, other)
+
+
+def measures(run: JudgedRun, *, at_best: bool = False) -> dict[str, dict[str, Measure]]:
+    """Host -> its links, what it does alone, by the slowest rank, and the collectives in which it took part.
+    `at_best`: by the better pass and the quickest call; without what others may have slowed.
+    """
+    links = link_rates(run.result, at_best=at_best)
+    found = {host: links.get(host, {}) for host in run.plan.hosts}
+    for (host, key), own in grouped(((r.host, r.name), r) for r in host_rates(run) if r.passes).items():
+        slowest = min(own, key=lambda each: each.rate)
+        rate, noise = max(slowest.passes) if at_best else slowest.rate, max(each.noise for each in own)
+        shared = any(each.shared for each in own)
+        if not (at_best and shared and slowest.folder):
+            noise = max(noise, SHARED_NOISE) if shared else noise
+            found[host][key] = _short(rate / unit(key)[1]), noise, len(slowest.passes)
+    for each in collective_rates(run):
+        noise = round(math.log(each.median_ms / each.least_ms), 3)
+        rate = each.at_best if at_best else each.bus_bytes_per_second
+        for host in [each.host] if each.host else run.plan.hosts:
+            found[host][f"{each.name} of {each.ranks}"] = _short(rate / 1e6), noise, each.calls
+    return {host: {key: own for key, own in told.items() if own[0] > 0} for host, told in found.items()}
 
 
 def link_rates(result: SmokeResult, *, at_best: bool = False) -> dict[str, dict[str, Measure]]:

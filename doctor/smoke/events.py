@@ -147,7 +147,7 @@ class Alone(msgspec.Struct, frozen=True, tag="alone", tag_field="ev"):
     `why`: why nothing was measured.
     """
 
-    what: Literal["matmul", "copy", "write", "read", "fsync"]
+    what: Literal["matmul", "copy", "to_device", "from_device", "write", "read", "fsync"]
     rates: Annotated[tuple[Annotated[float, msgspec.Meta(gt=0, le=1e18)], ...], msgspec.Meta(max_length=32)]
     folder: Text = ""
     on: Text = ""

@@ -157,6 +157,7 @@ class LiveHost(RemoteAgent):
             host=self.host,
             python=self.python,
             version=self.version,
+            login=round(self.ready_at - began, 3) if self.ready else None,
             imported=None if self.imported_at is None else round(self.imported_at - began, 3),
             cores=self.cores,
             load=self.load,

@@ -200,6 +200,8 @@ class HostOutcome:
 
     host: str
     python: str = ""
+    login: float | None = None
+    """Seconds until a shell there had started the agent."""
     imported: float | None = None
     """Seconds until the framework was imported."""
     version: str = ""

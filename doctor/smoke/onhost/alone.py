@@ -49,11 +49,21 @@ def _compute(comm: Comm) -> None:
     def copy() -> None:
         memoryview(target)[:] = source
 
-    clock = framework.burnt if framework.on_cpu else time.perf_counter
-    for what, do, amount, burnt in (
-        ("matmul", multiply, 2.0 * side**3, clock),
-        ("copy", copy, 2.0 * COPIED, time.thread_time),
-    ):
+    def put() -> None:
+        framework.tensor(source, "uint8")
+        framework.synchronise()
+
+    wall, size = time.perf_counter, float(COPIED)
+    does = [("matmul", multiply, 2.0 * side**3, wall), ("copy", copy, 2 * size, time.thread_time)]  # type: list[tuple[str, Callable[[], object], float, Callable[[], float]]]
+    if framework.on_cpu:
+        does[0] = (*does[0][:3], framework.burnt)
+    else:
+        there = framework.tensor(source, "uint8")
+        does += [
+            ("to_device", put, size, wall),
+            ("from_device", lambda: framework.bytes_of(there), size, wall),
+        ]
+    for what, do, amount, burnt in does:
         rates, shares = [], []
         for _ in range(turns + 1):
             began, since, done, spent, passed = burnt(), time.perf_counter(), 0, 0.0, 0.0

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from doctor.logs.model import Form
+from doctor.logs.model import Form, Role
 from doctor.logs.reading.file_scan import CUT_OFF, Scan
 from doctor.logs.reading.mark import PartEnd
 from doctor.logs.reading.window import AROUND, Window
@@ -50,13 +50,15 @@ def head_of(text: bytes) -> bytes:
     return b"\n".join([b"", *lines, b""]) if telling else b""
 
 
-def cut(window: Window, head: bytes) -> Iterator[tuple[Window, PartEnd | None]]:
+def cut(window: Window, head: bytes, begins: Sequence[int] = ()) -> Iterator[tuple[Window, PartEnd | None]]:
     """The parts of a window in their order, and how each ends."""
     at, number = window.start, window.number
-    for end, mark in sorted(_ends(window, head), key=lambda found: found[0]):
+    ends = [*((place, PartEnd.BEGUN) for place in begins), *_ends(window, head)]
+    for end, mark in sorted(ends, key=lambda found: found[0]):
         if end <= at:
             continue
-        data = window.data[:end] if mark is PartEnd.AGAIN else window.data  # what follows is another job's
+        other = mark in (PartEnd.AGAIN, PartEnd.BEGUN)
+        data = window.data[:end] if other else window.data  # what follows is another job's
         yield Window(data, at, end, number), mark
         number += data.count(b"\n", at, end)
         at = end
@@ -118,10 +120,12 @@ def _begins(before: Scan, part: Scan) -> bool:
     calm = not part.fold.seen and not part.odd and bool(part.progress)
     if before.mark is PartEnd.ENDED:
         return calm and bool(part.over)
-    if before.mark is PartEnd.AGAIN:
+    if before.mark in (PartEnd.AGAIN, PartEnd.BEGUN):
         times = _not_none(before.first_at, part.first_at)
         later = len(times) == 2 and times[1] - times[0] > _OF_ONE_START
         ended = any(symptom.startswith("slurm-") for symptom, _, _ in before.fold.seen)
+        same = before.launchers != part.launchers or _causes(before) == _causes(part) or not _causes(part)
+        ended = ended or (before.mark is PartEnd.BEGUN and (calm or not same))
         judged = calm or part.odd or part.fold.seen
         return (later or ended) and bool(before.fold.seen or before.odd) and bool(judged)
     if before.mark is PartEnd.OVER:
@@ -138,6 +142,12 @@ def _begins(before: Scan, part: Scan) -> bool:
     if part.odd and all(name.startswith(CUT_OFF) for name in part.odd):
         return False  # the traceback of the launcher itself
     return not part.gave_up and part.forms[Form.PLAIN] > 0
+
+
+def _causes(part: Scan) -> set[str]:
+    """What can have ended a part, without what its ranks say if they lose another one."""
+    roots = (each.first.text for each in part.fold.seen.values() if each.symptom.role is Role.ROOT)
+    return {*part.odd, *(sentence(text.encode()).decode() for text in roots)}
 
 
 def ranks_of(part: Scan) -> set[int]:

@@ -16,3 +16,5 @@ class PartEnd(Enum):
     """torchrun itself ended."""
     AGAIN = "again"
     """The next line is the one with which the file begins: another job appended its output."""
+    BEGUN = "begun"
+    """The program ended, and the next lines are those with which it began."""

@@ -38,6 +38,7 @@ from doctor.logs.reading.progress import PartProgress
 from doctor.logs.reading.quoted import unquoted
 from doctor.logs.reading.repeats import FEW, Meaning, Repeat, Repeats, alike
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
+from doctor.logs.reading.starts import begun_again, starts
 from doctor.logs.reading.window import KEPT, Neighbours, Window, states, windows
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import DamagedInput, InputFile, pieces
@@ -108,6 +109,7 @@ class _Scanner:
         self._clock = Clock(found.written)
         self._layout = PrefixLayout()
         self._begun, self._head = False, b""
+        self._starts = dict[bytes, int]()
         self._looked = self._learned = 0
         self._window: Window | None = None
         self._may_end = False
@@ -122,13 +124,14 @@ class _Scanner:
         lines = Lines(window, self._table)
         ended, self._may_end = self._may_end, bool(lines.all_marks & ENDS)
         if not self._begun:
-            self._head = head_of(window.text)
+            self._head, self._starts = head_of(window.text), starts(window.text)
         may = self._head and len(self.parts) < MOST_PARTS
         again = may and window.text.count(self._head) > (not self._begun)
-        if not (ended or self._may_end or again):
+        begins = [*begun_again(window, self._starts)] if len(self.parts) < MOST_PARTS else []
+        if not (ended or self._may_end or again or begins):
             self._part(lines)
             return
-        for part, mark in cut(window, self._head if again else b""):
+        for part, mark in cut(window, self._head if again else b"", begins):
             self._part(lines if part == window else Lines(part, self._table))
             if mark is not None and len(self.parts) < MOST_PARTS:
                 self._found.mark = mark

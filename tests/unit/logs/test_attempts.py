@@ -210,6 +210,67 @@ def test_ranks_that_begin_alike_are_one_attempt(tmp_path: Path) -> None:
     assert "KeyError: 'label'" in said.charges[0].says
 
 
+ABOUT = "Loading the configuration base.yaml\nUsing device cuda:0\nDataset: 5021 samples in data/train\n"
+PROMPT = "(env) me@gpu1:~/w$ "
+
+
+@pytest.mark.parametrize(
+    ("begins", "first", "last"),
+    [
+        (ABOUT, steps(0, 3), steps(0, 9)),
+        (ABOUT.replace("\n", " …\n  warn(it)\n"), "", ""),
+        ("nohup: ignoring input\n", "", ""),
+        (f"{PROMPT}python train.py --lr 1\n", f"{PROMPT}vim train.py\n", f"{PROMPT}\n"),
+        ("[me@gpu1 w]$ python train.py\n", "", ""),
+        ("+ python /w/train.py --fast\n", "", ""),
+        (f"2026-02-01 10:00:00 INFO {ABOUT}", "", ""),
+    ],
+)
+def test_a_program_that_ended_and_begins_again_is_another_attempt(
+    begins: str, first: str, last: str, tmp_path: Path
+) -> None:
+    """Without times, and whichever of its first lines are in the file."""
+    before, after = raised("KeyError: 'a'"), raised("ValueError: bad label 7")
+    said = pasted(tmp_path, f"{begins}{first}{before}", f"wandb: synced\n{begins}{last}{after}")
+    assert "ValueError: bad label 7" in said.charges[0].says
+    assert ["KeyError" in each for each in said.beside] == [True]
+
+
+def test_a_command_line_that_was_mended_is_no_longer_at_fault(tmp_path: Path) -> None:
+    usage = "usage: train.py [-h] [--lr LR]\n             [--seed SEED] [--out OUT]\n             [--fp16]\n"
+    error = "train.py: error: argument --{}: invalid int value: 's'\n"
+    said = pasted(tmp_path, *(usage + error.format(name) for name in ("lr", "seed", "seed")))
+    assert "argument --seed" in said.charges[0].says
+    assert ["--lr" in each for each in said.beside] == [True]
+
+
+def test_a_run_after_one_that_failed_is_clean(tmp_path: Path) -> None:
+    said = pasted(
+        tmp_path,
+        ABOUT + raised("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"),
+        ABOUT + steps(0, 40),
+    )
+    assert (said.outcome, said.charges, len(said.beside)) == (LogOutcome.CLEAN, (), 1)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [ABOUT + raised("KeyError: 'a'"), ABOUT + raised("KeyError: 'a'")],
+        [f"+ python prepare.py\n{raised('KeyError: 1')}", f"+ python train.py\n{raised('ValueError: x')}"],
+        [ABOUT + raised("KeyError: 'a'"), steps(0, 3) + raised("ValueError: x")],
+    ],
+    ids=["ranks that end alike", "the next program of a script", "a program that caught its exception"],
+)
+def test_what_ends_twice_is_one_attempt(parts: list[str], tmp_path: Path) -> None:
+    assert pasted(tmp_path, *parts).beside == ()
+
+
+def test_a_rank_that_begins_late_and_loses_another_is_of_the_same_attempt(tmp_path: Path) -> None:
+    lost = "RuntimeError: [../gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]:3320"
+    assert pasted(tmp_path, ABOUT + raised("KeyError: 'a'"), ABOUT + raised(lost)).beside == ()
+
+
 @pytest.mark.parametrize("where", ["", "site-packages/"])
 def test_the_launcher_of_another_host_ends_no_attempt(where: str, tmp_path: Path) -> None:
     """Each writes the path of its module as its version of torch does."""

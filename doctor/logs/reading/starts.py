@@ -1,0 +1,64 @@
+"""Finds where a program that ended begins again in a file: its first lines or its command come once more."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from doctor.logs.reading.window import AROUND, Window
+from doctor.logs.sentence import sentence
+from doctor.logs.steps import says_step
+
+_WORDS = (b"Traceback (most recent", b": error: ", b"Killed", b"Aborted", b"Segmentation f")
+"""At least one of these is in the lines with which a program ends."""
+_ENDED = re.compile(
+    rb"(?<![^\n])Traceback \(most recent call last\):\n(?:[ \t].*\n)+[A-Za-z_].*\n|: error: .*\n"
+    rb"|(?:(?<=\d )|(?<![^\n]))(?:Killed|Aborted|Segmentation fault)\b.*\n"
+)
+_COMMAND = re.compile(
+    rb"nohup: ignoring input\b|(?:\+{1,3}|(?:\(\S{1,60}\) ?){0,2}(?:\[?\S{1,60}@[^$#%]{1,200})?[$#%]) "
+    rb"(?:\S{1,200} )*?\S{1,200}\.(?:py|sh)\b"
+)
+"""A shell says what it starts; the arguments may change."""
+_FIRST, _BETWEEN = 12, 6
+"""The first lines of a program, and the most lines between its end and its next beginning."""
+_TOGETHER, _TELLING, _MOST = 3, 24, 100
+
+
+def starts(text: bytes) -> dict[bytes, int]:
+    """What tells the beginning of a text, and where it is: lines that come together once until an end."""
+    ended, found = [each.end() for each in _ends(text)], dict[bytes, int]()
+    for at, _, said in _begin(text, 0, _FIRST):
+        end = next((each for each in ended if each > at), len(text))
+        if said and sentence(text[at:end]).count(said) == 1:
+            found.setdefault(said, at)
+    return found
+
+
+def begun_again(window: Window, known: Mapping[bytes, int]) -> Iterator[int]:
+    """Where in a window its program begins again."""
+    first = window.number == 1
+    for ended in islice(_ends(window.text), _MOST):
+        for at, line, said in _begin(window.data, window.start + ended.end(), _BETWEEN):
+            command = _COMMAND.match(line)
+            again = command and command[0] in window.data[: window.start + ended.start()]
+            if again or (said in known and not (first and at <= known[said])):
+                yield at
+                break
+
+
+def _ends(text: bytes) -> Iterator[re.Match[bytes]]:
+    return _ENDED.finditer(text) if any(map(text.__contains__, _WORDS)) else iter(())
+
+
+def _begin(data: bytes, at: int, most: int) -> Iterator[tuple[int, bytes, bytes]]:
+    """The next lines, and what each and the two below it say: nothing if they tell no beginning."""
+    lines = list[tuple[int, bytes]]()
+    for line in data[at : at + AROUND].split(b"\n", 2 * most):
+        lines += [(at, line)] if line.strip() else []
+        at += len(line) + 1
+    for place, (start, line) in enumerate(lines[:most]):
+        several = [each for _, each in lines[place : place + _TOGETHER]]
+        said = [*map(sentence, several)]
+        telling = len({*said}) == _TOGETHER and sum(map(len, said)) >= _TELLING and not line[:1].isspace()
+        other = (_WORDS[0] in each or says_step(each.decode("utf-8", "replace")) for each in several[:2])
+        yield start, line, b"\n".join(said) if telling and not any(other) else b""

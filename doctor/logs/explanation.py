@@ -223,7 +223,8 @@ def no_log_of_a_job(explained: Explanation) -> str:
 
 
 def whom(who: Sequence[Party]) -> str:
-    """The parties as text: "ranks 1-2 on node[3-4]"; unknown parts are left out."""
+    """The parties as text: "ranks 1-2 on node[3-4]"; unknown parts, and where others are, are left out."""
+    who = [each for each in who if {each.rank, each.device, each.pid} != {None}] or who
     ranks = [each.rank for each in who if each.rank is not None]
     hosts = list(dict.fromkeys(each.host for each in who if each.host))
     addresses = dict.fromkeys(each.address for each in who if each.address and not each.host)

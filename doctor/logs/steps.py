@@ -5,7 +5,7 @@ import re
 from doctor.text.hostprogram import table
 
 _SAYS = re.compile(
-    r"\b(?:global[_ ]?step|steps?|epochs?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}\d"
+    r"(?<!LIFO )\b(?:global[_ ]?step|steps?|epochs?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}\d"
     r"|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
     re.IGNORECASE,
 )

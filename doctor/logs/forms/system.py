@@ -66,7 +66,8 @@ _KERNEL_TEXT = late(
     r"(?:kernel: | {8,20}(?=NVRM: )|\d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
     r"(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
     r"|nvidia-peermem |mce: |EDAC |EXT4-fs|XFS \(|BTRFS|md/raid|block nvme|nvme nvme\d"
-    rf"|INFO: task \S{{1,40}}:\d{{1,9}} blocked for |nfs: server |{BEGINS})"
+    rf"|INFO: task \S{{1,40}}:\d{{1,9}} blocked for |nfs: server |{BEGINS}"
+    r"|[\w./-]{1,16}\[\d{1,9}\]:? (?:segfault at|general protection) )"
 )
 _XID = late(r"(?<!\]: )NVRM: Xid \(PCI:")
 """A line with this text is the kernel's, whichever program of the job repeats it."""

@@ -224,7 +224,8 @@ def _caused(
         return False
     if by.overcome and not other.overcome:
         return False
-    back = any(explains(two, one) for one in causes for two in effects)
+    own = [each for each in causes if each.kind is SuspectKind.ROOT] or causes  # not how it ended
+    back = any(explains(two, one) for one in own for two in effects)
     told_late = all(each.line.form is Form.SLURM for each in by.events)  # Slurm reports what it learns
     one_message = any(_of_one_message(one, two) for one in causes for two in effects)
     return not back and (told_late or one_message or not _earlier(case, other, by))

@@ -11,7 +11,8 @@ from doctor.logs.steps import says_step
 _WORDS = (b"Traceback (most recent", b": error: ", b"Killed", b"Aborted", b"Segmentation f")
 """At least one of these is in the lines with which a program ends."""
 _ENDED = re.compile(
-    rb"(?<![^\n])Traceback \(most recent call last\):\n(?:[ \t].*\n)+[A-Za-z_].*\n|: error: .*\n"
+    rb"(?<![^\n])Traceback \(most recent call last\):\n(?:[ \t].*\n)+[A-Za-z_].*\n"
+    rb"|(?<![^\n])[\w. /-]{1,80}: error: .*\n"
     rb"|(?:(?<=\d )|(?<![^\n]))(?:Killed|Aborted|Segmentation fault)\b.*\n"
 )
 _COMMAND = re.compile(

@@ -5,8 +5,8 @@ import re
 from doctor.text.hostprogram import table
 
 _SAYS = re.compile(
-    r"(?<!LIFO )\b(?:global[_ ]?step|steps?|epochs?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}\d"
-    r"|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
+    r"(?<!LIFO )\b(?:global[_ ]?step|steps?|epochs?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?"
+    r"\s{0,12}\d|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
     re.IGNORECASE,
 )
 _SUCCEEDED = re.compile(

@@ -91,6 +91,7 @@ class LogsPart(msgspec.Struct, frozen=True, kw_only=True):
     telling: str | None
     progress: tuple[LineEntry, ...]
     beside: tuple[str, ...]
+    ways: tuple[str, ...]
     open: tuple[str, ...]
     unread: tuple[str, ...]
     files: tuple[LogFileEntry, ...]

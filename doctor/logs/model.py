@@ -53,6 +53,8 @@ class Role(str, Enum):
     """Its text names the guilty rank or host, which need not be the one that writes it."""
     ADVICE = "advice"
     """It is never evidence; the role exists so that nobody counts it."""
+    STATES = "states"
+    """It says how the job runs, such as over which network, and never that something is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +292,5 @@ class Conclusion:
     """Something complains that may end a job, and it went on after that."""
     beside: tuple[str, ...] = ()
     """How earlier attempts and other jobs ended, one sentence each."""
+    ways: tuple[str, ...] = ()
+    """How the job ran by its own words: "NCCL sends over sockets on node1"."""

@@ -224,6 +224,8 @@ def _parts(explained: Explanation, quotes: _Quotes) -> Iterator[Part]:
         yield Row("Other odd lines", quotes.of(found.odd[1:], FEW), RowForm.QUOTED, few=FEW)
     if explained.progress and found.outcome is LogOutcome.UNKNOWN:
         yield Row("How far each rank was", quotes.of(explained.progress, FEW), RowForm.QUOTED, few=FEW)
+    if found.ways:
+        yield Row("How it ran", found.ways)
     if found.beside:
         yield Row("Other attempts and jobs", found.beside)
     if timed := sum(at is not None for at, _ in found.story):

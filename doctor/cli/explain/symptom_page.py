@@ -16,6 +16,7 @@ ROLES = {
     Role.CONFIRMS: "confirms a cause, but is not an event of its own",
     Role.NAMES: "names the guilty rank or host",
     Role.ADVICE: "advice, never evidence",
+    Role.STATES: "says how the job runs, and accuses nobody",
 }
 EXAMPLES = 2
 LONGEST = 400

@@ -20,6 +20,7 @@ from doctor.logs.judge.recovery import survived
 from doctor.logs.judge.story import story_of
 from doctor.logs.judge.summary import readout
 from doctor.logs.judge.unknowns import openings
+from doctor.logs.judge.ways import ways_of
 from doctor.logs.judge.words import aftermath, titled, told
 from doctor.logs.loss.judge import NAN
 from doctor.logs.model import CUT, Conclusion, Form, LogCause, LogOutcome, Logs, Role
@@ -78,6 +79,7 @@ def _conclude(logs: Logs, known: JobFacts, from_curves: Sequence[LogCause]) -> C
         checks=tuple(dict.fromkeys(check for charge in causes for check in charge.checks)),
         read=readout(case),
         survived=outcome is LogOutcome.CLEAN and bool(survived(case.events)),
+        ways=ways_of(case),
     )
 
 

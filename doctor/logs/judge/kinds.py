@@ -62,7 +62,7 @@ _WORDS = {"Killed": 9, "Terminated": 15, "Aborted": 6}
 def kind_of(sighting: Sighting) -> SuspectKind | None:
     """The kind of a sighting; None if it is not evidence."""
     role, text, form = sighting.symptom.role, sighting.first.text, sighting.first.form
-    if role is Role.ADVICE or _ended_well(sighting):
+    if role in (Role.ADVICE, Role.STATES) or _ended_well(sighting):
         return None
     if any(each in text for each in _SCHEDULER) or (form is Form.SLURM and _CANCELLED.search(text)):
         return SuspectKind.SCHEDULER

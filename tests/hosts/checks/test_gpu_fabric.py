@@ -297,3 +297,69 @@ def test_firmware_of_one_card(examine: GpuExaminer) -> None:
     examine.gpus["node1"].host.shadow("/sys/class/infiniband/mlx5_2/fw_ver", "28.36.1010\n")
     found = assert_only(examine(*CARDS), "ib-firmware-differs", ["node1"], "warn", devices=())
     assert_says(found, r"mlx5_2 \| 28.41.1000, as on 11 cards \| 28.36.1010")
+
+
+# The firmware of GPUs, and partitions of InfiniBand.
+
+DRIVER = "550.90.12"
+"""That of the emulated driver."""
+INFORMATION = "Model: \t\t {model}\nGPU UUID: \t GPU-0\n{firmware}GPU Excluded:\t No\n"
+
+
+def firmware(host: GpuHost, versions: Mapping[int, str], usual: str) -> None:
+    tree: dict[str, Tree] = {}
+    for index in range(8):
+        own = versions.get(index, usual)
+        text = INFORMATION.format(model="NVIDIA H100", firmware=own and f"GPU Firmware: \t {own}\n")
+        tree[f"0000:{0x19 + 16 * index:02x}:00.0"] = {"information": text}
+    host.host.do("mkdir -p /proc/driver/nvidia/gpus")
+    host.host.shadow_dir("/proc/driver/nvidia/gpus", tree)
+
+
+@pytest.mark.parametrize(("odd", "actual"), [("525.60.13", "525.60.13"), ("N/A", "none")])
+def test_a_gpu_runs_another_firmware(odd: str, actual: str, examine: GpuExaminer) -> None:
+    bad = victim(examine.gpus, odd)
+    for host in examine.gpus:
+        firmware(host, {3: odd} if host is bad else {}, DRIVER)
+    (found,) = assert_only(examine(*ALONE), "gpu-firmware-differs", [bad.host.name], "warn")
+    assert (found["expected"], found["actual"], found["subject"]) == (DRIVER, actual, "0000:49:00.0")
+    for host in examine.gpus:
+        firmware(host, {}, DRIVER)
+    assert_healthy(examine(*ALONE))
+
+
+def test_gpus_that_all_run_without_firmware_are_sound(examine: GpuExaminer) -> None:
+    for host in examine.gpus:
+        firmware(host, {}, "N/A")
+    assert_healthy(examine(*ALONE))
+
+
+def partitions(host: GpuHost, *keys: str) -> None:
+    """Four ports, with the same table of keys each."""
+    cards(host, UP)
+    lines = "".join(f'echo {key} >"$port/pkeys/{index}"; ' for index, key in enumerate(keys))
+    host.host.do(f'for port in /sys/class/infiniband/*/ports/1; do mkdir -p "$port/pkeys"; {lines}done')
+
+
+def test_a_port_in_another_partition(examine: GpuExaminer) -> None:
+    bad = victim(examine.gpus, "partition")
+    for host in examine.gpus:
+        partitions(host, "0x8013" if host is bad else "0x8012")
+    (found,) = assert_only(examine(*CARDS), "ib-partition-differs", [bad.host.name], "warn")
+    assert (found["expected"], found["actual"]) == ("0x8012 at index 0", "0x8013")
+
+
+def test_two_limited_members_of_a_partition(examine: GpuExaminer) -> None:
+    limited = [host.host.name for host in [*examine.gpus][:2]]
+    for host in examine.gpus:
+        partitions(host, "0x7fff" if host.host.name in limited else "0xffff")
+    found = assert_only(examine(*CARDS), "ib-partition-differs", limited, "warn")
+    assert {each["actual"] for each in found} == {"limited"}
+
+
+def test_partitions_that_are_sound(examine: GpuExaminer) -> None:
+    """One host that serves all as a full member, and a second partition that this job does not use."""
+    first = next(iter(examine.gpus))
+    for host in examine.gpus:
+        partitions(host, "0xffff", "0x8002" if host is first else "0x8001")
+    assert_healthy(examine(*CARDS))

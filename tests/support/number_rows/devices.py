@@ -245,6 +245,14 @@ ROWS: dict[str, Row] = {
         f"{min(usual, 4096)} {others} {own} 1! {own} {usual}",
     ),
     "ib-firmware-differs": lambda others=8: (firmware(others), f"{others}"),
+    "ib-partition-differs": lambda index=6: (
+        (
+            {f"o{n}": {("mlx5_0", 1): {index: 0x8012 if n else 0x8013}} for n in range(8)},
+            ports(0, 8),
+            replace(NCCL, env={"NCCL_IB_PKEY": str(index)}),
+        ),
+        f"{index} 1!",
+    ),
     "pcie-link-slow": lambda own=4, usual=16, hosts=4: (
         lanes(own, usual, hosts),
         f"{usual} {hosts} {own} 1! {own} {usual} 32!",

@@ -98,6 +98,7 @@ def pids(number: int) -> str:
 
 
 MB = 1 << 20
+THROTTLED = "/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count"
 
 
 MC = "/sys/devices/system/edac/mc/mc0"
@@ -301,6 +302,18 @@ ROWS: dict[str, Row] = {
     "boot-differs": lambda others=8: (
         alike(others, machine({"/proc/cmdline": "iommu=on"}), machine({"/proc/cmdline": "iommu=pt"})),
         f"{others}",
+    ),
+    "cpu-throttled": lambda count=360000, usual=30: (
+        (
+            {
+                f"node{n}": held(
+                    every_fact()["heat"],
+                    {THROTTLED: str(usual if n else count), "/proc/uptime": "36000.00 1.00"},
+                )
+                for n in range(8)
+            },
+        ),
+        f"{usual / 10:.0f} {count / 10:.0f} {count}",
     ),
     "disk-gone": lambda lacking=4: (
         (machine({"/sys/block/md0/md/degraded": lacking, "/sys/block/md0/md/sync_action": "idle"}),),

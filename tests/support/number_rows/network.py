@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
 
 from doctor.api import Expect, Here
 from doctor.facts.baseline import ChangedFact, CollectiveFloor, Floor, SinceBaseline, SlowerLinks
@@ -21,6 +22,7 @@ from doctor.mesh import MeshResult
 from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.recording import decoded
 from tests.support.accept_runs import accepting, alone, shares, timed
+from tests.support.captures import every_fact, held
 from tests.support.recordings import mesh
 from tests.support.shown_numbers import Row
 
@@ -137,6 +139,12 @@ def resolved(number: int, wrong: int) -> tuple[object, ...]:
     return views, held, plan
 
 
+def wires(changes: int) -> Any:
+    """Of a host that has been up for ten days."""
+    files = {"/sys/class/net/eth0/carrier_changes": str(changes), "/proc/uptime": "864000.00 1.00"}
+    return held(every_fact()["wires"], files)
+
+
 ROWS: dict[str, Row] = {
     "data-address-duplicate": lambda same=4: (
         (made(same + 2, same)[1], made(same + 2, same)[0], {}, {}, None),
@@ -189,6 +197,14 @@ ROWS: dict[str, Row] = {
             made(others + 1)[0],
         ),
         f"{fast} {others} {slow} {slow} {fast}",
+    ),
+    "link-flapping": lambda changes=800, usual=20: (
+        (
+            {host: wires(changes if host == "h1" else usual) for host in made(8)[1]},
+            made(8)[1],
+            made(8)[0],
+        ),
+        f"{usual / 20:.1f} {changes // 2} {changes / 20:.1f} {changes}",
     ),
     "nic-errors": lambda errors=5000, most=1000: (
         (

@@ -14,6 +14,7 @@ from doctor.logs.judge.decide import decide
 from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.job_facts import JobFacts, JobHost, known_of
 from doctor.logs.judge.kinds import SuspectKind
+from doctor.logs.judge.lag import fell_silent
 from doctor.logs.judge.line_ranking import ranked
 from doctor.logs.judge.parties import bare, is_name, key
 from doctor.logs.judge.recovery import survived
@@ -125,7 +126,7 @@ def _outcome(case: LogCase, charges: Sequence[LogCause]) -> LogOutcome:
     if any(each.because is None and (each.role in _CAUSES or each.checks) for each in charges):
         return LogOutcome.NAMED
     files = case.logs.files
-    if charges or case.odd or case.logs.missed:
+    if charges or case.odd or case.logs.missed or fell_silent(case.logs.curves):
         return LogOutcome.UNKNOWN
     unread = not any(file.lines for file in files) or (
         any(each.problem for each in files) and not case.events

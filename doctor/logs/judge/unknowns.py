@@ -7,6 +7,7 @@ from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, signal_of
+from doctor.logs.judge.lag import fell_silent
 from doctor.logs.judge.recovery import survived
 from doctor.logs.judge.words import MOST, who
 from doctor.logs.model import Form, Party, Role
@@ -23,6 +24,8 @@ def openings(case: LogCase, blames: Sequence[LogBlame]) -> tuple[str, ...]:
 
 
 def _openings(case: LogCase, blames: Sequence[LogBlame]) -> Iterator[str]:
+    if not blames and (silent := fell_silent(case.logs.curves)):
+        yield silent
     sure = bool(blames) and blames[0].confidence is Confidence.CERTAIN
     if case.missing and not sure and (case.events or case.odd):
         named = {each.rank for blame in blames for each in blame.who}

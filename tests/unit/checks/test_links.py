@@ -39,7 +39,7 @@ APART = "up, but the switch has not joined it to the others (LACP)"
     ],
 )
 def test_the_members_of_a_bond(changed: Mapping[str, str], lost: Mapping[str, str]) -> None:
-    wires = held(WIRES, BOND | changed)
+    wires = held(WIRES, {**BOND, **changed})
     assert wires.bonds == {"bond0": lost}
     assert (wires.duplex, wires.changes, wires.uptime) == ({"bond0": "full"}, {"bond0": 4}, 86400.1)
 
@@ -52,7 +52,7 @@ def test_nothing_is_known_of_a_host_without_the_files() -> None:
 
 @given(st.dictionaries(st.sampled_from([*BOND]), st.text(max_size=40)))
 def test_anything_may_stand_in_the_files(changed: Mapping[str, str]) -> None:
-    held(WIRES, BOND | changed)
+    held(WIRES, {**BOND, **changed})
 
 
 def test_the_highest_count_of_a_processor_is_taken() -> None:

@@ -24,7 +24,8 @@ FAR = 1000
 _SEQUENCE = re.compile(r"SeqNum=(\d{1,12})")
 _ENQUEUED = re.compile(r"last enqueued (?:NCCL |HCCL )?work: (-?\d{1,12})")
 _COMPLETED = re.compile(r"last completed (?:NCCL |HCCL )?work: (-?\d{1,12})")
-_OPERATION = re.compile(r"OpType=(\w{1,40})")
+_OPERATION = re.compile(r"OpType=(\w{1,40})|\btag\[(?:Hcom)?([A-Za-z]{3,30})_(?P<group>[^\]]{1,120})\]")
+"""HCCL's tag names the operation and its group: two groups may be in two operations."""
 
 
 def _one(case: LogCase, rank: int) -> Party:
@@ -104,12 +105,14 @@ def other_operation(_: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     blamed, and all sides are described, since the logs do not show which is wrong.
     """
     at: dict[Key, tuple[Party, str]] = {}
+    groups = set[str | None]()
     for event in events:
         found = _OPERATION.search(event.line.text)
-        if name := found[1] if found else waits_in(event.line.frames):
+        if name := (found[1] or found[2]) if found else waits_in(event.line.frames):
             at.update((key(party, event.line.file), (party, name)) for party in event.who)
+            groups.add(found["group"] if found else None)
     counts = Counter(name for _, name in at.values())
-    if len(counts) < 2:
+    if len(counts) < 2 or len(groups) > 1 + (None in groups):
         return None
     names = [name for name, _ in counts.most_common()]
     sides = [f"{who(p for p, n in at.values() if n == name)} in {name}" for name in names]
@@ -125,6 +128,8 @@ def chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """If A waits for B and B waits for C, blame C. A rank that nobody waits for is not guilty."""
     found = edges_of(each for each in events if each.line.form.value in ("plog", "cann", "mindspore"))
     edges = [pair for pair in found if pair[1][0] in ("rank", "device")]
+    real = range(case.world or 0)  # a row may name a rank that the job does not have
+    edges = [pair for pair in edges if pair[1][0] == "device" or pair[1][1] in real] or edges
     if not edges:
         return None
     waits = graph(edges)

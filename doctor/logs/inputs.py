@@ -1,12 +1,9 @@
 """The input of `doctor explain`: files and folders, stdin, or words. Opens a file only to recognise it."""
 
-import difflib
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake, UsageError
 from doctor.targets.inputkind import refuse_other
@@ -16,8 +13,6 @@ NOTHING = "Give it a log: doctor explain FILE…, DIR, or - for stdin; or a name
 ONE = "One at a time: doctor explain FILE…, or doctor explain 'TEXT'."
 HEAD = 4_000_000
 """A longer file counts as a log: no other kind of input is that long."""
-FEW = 100
-"""The most files and folders examined in a folder, to see whether all are another kind of input."""
 _SUFFIX = re.compile(
     r"\.(?:(?:txt|out|err|gz|tgz|zip|tar|xz|bz2|zst|json|jsonl|csv|ya?ml)(?:\.\d{1,4}|\.gz)?|log[\w.*?-]*)\Z",
     re.IGNORECASE,
@@ -53,7 +48,7 @@ def given(words: Sequence[str], *, piped: bool = False) -> LogInputs:
     looks = [word for word in lost if _like_path(word)]
     text = " ".join(word.strip() for word in named)
     if looks and (there or len(looks) == len(named)):
-        raise InputErrors([Mistake(word, None, "does not exist") for word in looks], _near(looks[0]))
+        raise InputErrors([Mistake(word, None, "does not exist") for word in looks])
     if len(there) > len(lost) or STDIN in there:
         raise InputErrors([Mistake(word, None, "does not exist") for word in lost], NOTHING)
     if len(lost) == 1 and any(map(_like_path, there)):
@@ -68,27 +63,6 @@ def refuse_inputs(paths: Sequence[str]) -> None:
             continue
         if os.path.isfile(path):
             _refuse_input(path)
-        elif os.path.isdir(path):
-            _refuse_folder_of_inputs(path)
-
-
-def _refuse_folder_of_inputs(path: str) -> None:
-    """Refuse a folder that holds nothing but such inputs."""
-    found: list[InputErrors | None] = []
-    for folder, _, names in islice(os.walk(path), FEW):
-        found += [_of_other_kind(os.path.join(folder, name)) for name in sorted(names)[:FEW]]
-        if None in found or len(found) >= FEW:
-            return
-    if found and found[0] is not None:
-        raise found[0]
-
-
-def _of_other_kind(path: str) -> InputErrors | None:
-    try:
-        _refuse_input(path)
-    except InputErrors as error:
-        return error
-    return None
 
 
 def _refuse_input(path: str) -> None:
@@ -118,16 +92,3 @@ def _like_path(word: str) -> bool:
     if _SPACE.search(word):
         return rooted and ": " not in word
     return rooted or word.endswith("/") or _SUFFIX.search(word) is not None
-
-
-def _near(word: str) -> str:
-    """A hint: the file with the nearest name, or why none is near."""
-    path = Path(word)
-    try:
-        names = sorted(os.listdir(path.parent))[:5000]
-    except OSError:
-        return "" if path.parent == Path(".") else f"There is no folder {path.parent} either."
-    if any(sign in word for sign in "*?["):
-        return "No file matches that pattern."
-    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
-    return f"Did you mean {str(path.parent / near[0])!r}?" if near else ""

@@ -14,7 +14,6 @@ from doctor.run.apart import Apart, reap_orphans
 from doctor.run.command import ENDS, Command, SentSignal
 from doctor.run.elsewhere import RankElsewhere, left_elsewhere
 from doctor.run.ended import Ending
-from doctor.run.lives import CommandLives
 from doctor.run.look import LONGEST, JobLook, Watcher, look
 from doctor.run.news import Newsroom
 from doctor.run.options import END, RunWishes
@@ -46,7 +45,6 @@ class JobAttempt:
     """How it went."""
 
     output: Output
-    lives: CommandLives
     began: float
     seconds: float = 0.0
     status: int = 0
@@ -105,7 +103,7 @@ class Watched:
         self._ending: Ending | None = None
         self._kill_at = 0.0
         self._elsewhere: tuple[RankElsewhere, ...] = ()
-        self.attempt = JobAttempt(command.output, CommandLives(command.pid), time.time())
+        self.attempt = JobAttempt(command.output, time.time())
 
     def run(self, *, watches: bool) -> JobAttempt:
         """Wait for its end, or end it."""
@@ -132,7 +130,6 @@ class Watched:
         return attempt
 
     def _tick(self, now: float) -> None:
-        self.attempt.lives.look(now)
         if self._ending is not None:
             if now > self._kill_at:
                 self._ending.kill()

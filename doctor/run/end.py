@@ -180,7 +180,7 @@ class AttemptEnd:
         if attempt.ended:
             return
         killed = self.code == 128 + signal.SIGKILL
-        past = PastCommand(attempt.lives, attempt.began, attempt.seconds, killed, tuple(printed_into), parts)
+        past = PastCommand(attempt.began, attempt.seconds, killed, tuple(printed_into), parts)
         try:
             reason = _explained(self._request, attempt.output, past)
         except DoctorError as error:  # the exit code stays the job's

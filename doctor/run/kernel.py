@@ -1,7 +1,7 @@
 """The kernel's log of a host, as far as it is about the job: a kernel reports on all programs, for weeks."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -24,14 +24,12 @@ _DOUBT = "the job does not name the process that the kernel killed, which may be
 _NO_PROOF = "the kernel's log does not say whose process it was"
 
 
-def marks_of(
-    said: bytes, lives: Sequence[tuple[int, float, float]], environ: Mapping[str, str]
-) -> tuple[JobMarks, bool]:
+def marks_of(said: bytes, environ: Mapping[str, str]) -> tuple[JobMarks, bool]:
     """The marks of the processes of a job that printed this, and whether it says that KILL ended one."""
     lines = said.decode(errors="replace").splitlines()
     pids = {int(number) for line in lines for number in named_numbers(line)}
     ids = [value for name in JOB_IDS if (value := environ.get(name, ""))]
-    return JobMarks(pids, ids, lives), any(map(_LOST.search, lines))
+    return JobMarks(pids, ids), any(map(_LOST.search, lines))
 
 
 def of_job(

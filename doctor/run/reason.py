@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from doctor.run.lives import CommandLives
-
 
 @dataclass(frozen=True, slots=True)
 class EndReason:
@@ -28,7 +26,6 @@ class PastCommand:
     may have `printed_into` files: patterns. In `parts` instances on other hosts keep their output.
     """
 
-    lives: CommandLives
     began: float
     seconds: float
     killed: bool

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from doctor.agents.onhost.kernel_kills import CLOCK
 from doctor.errors import DoctorError
 from doctor.exam.request import Request
 from doctor.judge.verdict import Report
@@ -38,6 +37,8 @@ from doctor.run.reason import EndReason, LossLook, PastCommand
 from doctor.text.announce import announce
 from doctor.text.outfile import open_own, why_not_ours
 
+CLOCK = 0.5
+"""Seconds by which the time of the kernel may differ from that of its machine."""
 CLOCKS = 5.0
 """Seconds by which the clocks of hosts may differ."""
 ASKING = 10.0
@@ -99,7 +100,7 @@ def _keep_own(folder: Path, output: Output, past: PastCommand, *, here: bool) ->
     margin = CLOCK if here else CLOCKS
     begin, until = past.began - margin, past.began + past.seconds + margin
     said = b"\n".join(both_ends(each) for each in output.streams.values())
-    marks, lost = marks_of(said, past.lives.spans() if here else (), os.environ)
+    marks, lost = marks_of(said, os.environ)
     maybe = frozenset[int]()
     for kernel in folder.rglob(KERNEL):
         text, doubtful = of_job(kernel.read_bytes(), begin, until, marks, lost=lost or past.killed)

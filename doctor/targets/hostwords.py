@@ -1,6 +1,5 @@
 """Refuses words of a command line that should be hosts, but are files, URLs or hosts with a port."""
 
-import os
 import re
 import shlex
 import unicodedata
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from doctor.errors import InputErrors, UsageError
 from doctor.targets.inputkind import InputKind, input_kind
-from doctor.text.nodeset import pieces, unfold_users
+from doctor.text.nodeset import pieces
 from doctor.text.textfile import read_text, shown
 
 _URL = re.compile(r"(?:ssh|https?|tcp|sftp)://([^/:\s]+|\[[^\]]+\])(?::(\d{1,5}))?(?:/.*)?")
@@ -31,7 +30,6 @@ _OPTION = {
     InputKind.RANK_TABLE: "--rank-table {}",
     InputKind.HOSTFILE: "--hostfile {}",
     InputKind.INVENTORY: "--inventory {}",
-    InputKind.SSH_CONFIG: "--ssh-config {}",
 }
 """The option that takes a file of this kind beside or instead of hosts."""
 
@@ -56,18 +54,6 @@ def refuse_other_words(texts: Iterable[str], *, listed: bool = False) -> None:
             _refuse_url(word)
             _refuse_number(word)
             _refuse_file(word)
-
-
-def refuse_nodeset(path: Path) -> None:
-    """Raises UsageError if hosts were given to the option that takes a file of hosts."""
-    text = str(path)
-    if os.path.lexists(path) or "/" in text or _FILE.fullmatch(text) or not re.search(r"\d|,", text):
-        return
-    try:
-        unfold_users(text)
-    except UsageError:
-        return
-    raise UsageError(f"{text}: does not exist.", f"Hosts are named without an option: {shlex.quote(text)}")
 
 
 def _refuse_url(word: str) -> None:

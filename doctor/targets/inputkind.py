@@ -30,11 +30,6 @@ class InputKind(Enum):
         "doctor check -F <(ansible all -i {} --list-hosts | sed 1d), or give the names alone, one a line, "
         "without [group] lines",
     )
-    SSH_CONFIG = ("a configuration of SSH", "doctor check HOSTS --ssh-config {}")
-    ADDRESSES = (
-        "a table of addresses and names, like /etc/hosts",
-        "doctor check -F <(awk '/^[0-9]/ && !/^127/ {{print $2}}' {})",
-    )
 
     @property
     def called(self) -> str:
@@ -61,14 +56,6 @@ _ANSIBLE_YAML = late(
 _GROUP_LINE = late(r"\[[\w.-]+(?::(?:children|vars))?\]")
 _ANSIBLE_LINE = late(rf"(?:{_HOST}|[\w.:\[\]-]+)(?:[ \t]+\w+=.*)?|\w+[ \t]*=.*")
 _ANSIBLE_VARIABLE = late(r"\bansible_\w+[ \t]*=")
-_SSH_HOST = late(r"^[ \t]*(?:Host|Match)[ \t]+\S", re.IGNORECASE | re.MULTILINE)
-_SSH_WORD = late(
-    r"^[ \t]+(?:HostName|User|Port|IdentityFile|ProxyJump|ProxyCommand|StrictHostKeyChecking|"
-    r"UserKnownHostsFile|ForwardAgent|ServerAliveInterval)[ \t=]+\S",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ADDRESS_LINE = late(r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[^ \t]*:)[\w:.%]+)(?:[ \t]+[\w.-]+)+")
-_LOOPBACK = late(r"^(?:127\.\d+\.\d+\.\d+|::1)[ \t]+\S*local", re.MULTILINE)
 _INVENTORY_KEYS = {
     *("hosts", "groups", "defaults", "backend", "head", "master_port", "ranks_per_host", "launch", "plan"),
     "expect",
@@ -89,25 +76,21 @@ def input_kind(text: str, name: str = "") -> InputKind | None:
         return InputKind.INVENTORY
     if _lists_hosts(head, name):
         return InputKind.HOSTFILE
-    return _of_lines([line for line in map(_without_comment, head.splitlines()) if line], head, name)
+    lines = [line for line in map(_without_comment, head.splitlines()) if line]
+    return InputKind.ANSIBLE if _is_ansible(lines, head) else None
 
 
 def _without_comment(line: str) -> str:
     return "" if line.lstrip().startswith(";") else line.partition("#")[0].strip()
 
 
-def _of_lines(lines: list[str], head: str, name: str) -> InputKind | None:
-    """The kind of another program's file that names hosts."""
+def _is_ansible(lines: list[str], head: str) -> bool:
+    """Whether it is an inventory of Ansible as INI."""
     groups = sum(_GROUP_LINE.fullmatch(line) is not None for line in lines)
     rest = [line for line in lines if not _GROUP_LINE.fullmatch(line)]
-    if (groups or _ANSIBLE_VARIABLE.search(head)) and rest and all(map(_ANSIBLE_LINE.fullmatch, rest)):
-        return InputKind.ANSIBLE
-    if lines and _SSH_HOST.match(lines[0]) and _SSH_WORD.search(head):
-        return InputKind.SSH_CONFIG
-    if len(lines) > 1 and all(map(_ADDRESS_LINE.fullmatch, lines)):
-        called = Path(name).name.startswith("hosts") or _LOOPBACK.search(head)
-        return InputKind.ADDRESSES if called else None
-    return None
+    return bool(
+        (groups or _ANSIBLE_VARIABLE.search(head)) and rest and all(map(_ANSIBLE_LINE.fullmatch, rest))
+    )
 
 
 def _of_json(text: str) -> InputKind | None:

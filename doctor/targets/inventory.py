@@ -29,7 +29,7 @@ from doctor.targets.allocation import (
     slurm_tasks,
 )
 from doctor.targets.hostfile import read_hostfile
-from doctor.targets.hostwords import refuse_nodeset, refuse_other_words
+from doctor.targets.hostwords import refuse_other_words
 from doctor.targets.inputkind import InputKind, refuse_other
 from doctor.targets.inventoryfile import Inventory, read_inventory
 from doctor.text.nodeset import MOST_HOSTS, fold, is_host, is_ip, unfold, unfold_users
@@ -68,8 +68,6 @@ def read_targets(
     """`found` are those that a cluster named. Raises UsageError, or InputErrors with all mistakes."""
     _refuse_two_ways(nodesets, hostfile, local)
     refuse_other_words(nodesets, listed=inventory is not None)
-    if hostfile is not None:
-        refuse_nodeset(hostfile)
     stock, listed = _read_files(inventory, hostfile)
     if rank_table is not None:
         file = table_file(rank_table, os.path.abspath(rank_table))

@@ -16,8 +16,6 @@ HOST, GROUP = "NONE", "MEMCG"
 TOGETHER = 5.0
 """A kill that nothing announces belongs to the one this many seconds before: the kernel announces 10 in 5 s,
 and of a group that is killed as a whole only the first."""
-CLOCK = 0.5
-"""Seconds by which the time of the kernel may differ from that of its machine."""
 
 _CHOSEN = re.compile(
     r"oom-kill:constraint=CONSTRAINT_(?P<why>\w+)(?:.*?,oom_memcg=(?P<limit>[^,]+))?"
@@ -57,17 +55,10 @@ class JobMarks(NamedTuple):
     """Those that it printed."""
     ids: "Sequence[str]" = ()
     """Under which a scheduler runs it: control groups have them in their names."""
-    lives: "Sequence[tuple[int, float, float]]" = ()
-    """The PIDs on the host of the log, and from when until when each was the job's."""
 
     def have(self, kill: Kill) -> bool:
         """Whether the kernel says that the process was the job's. The name of a program says nothing."""
-        at = kill.at or 0.0
-        return (
-            kill.pid in self.pids
-            or any(_of_group(each, kill.group) for each in self.ids)
-            or any(pid == kill.pid and begin - CLOCK <= at <= end + CLOCK for pid, begin, end in self.lives)
-        )
+        return kill.pid in self.pids or any(_of_group(each, kill.group) for each in self.ids)
 
 
 def _of_group(job: str, group: str) -> bool:

@@ -9,7 +9,6 @@ from doctor.cli.otherwords import COMMANDS, OPTIONS
 from tests.support.cases import cases
 
 HOSTS_INI = "[train]\nnode1 ansible_host=10.0.0.1\nnode2\n\n[train:vars]\nansible_user=root\n"
-SSH_CONFIG = "# mine\nHost node*\n  User root\n  Port 2222\n"
 TABLE = '{"version": "1.0", "server_count": "1", "server_list": [{"server_id": "10.0.0.1", "device": []}]}'
 
 
@@ -51,7 +50,6 @@ def test_words_that_are_no_hosts(
         "hosts.txt": "node1\nnode2\n",
         "lab.yaml": "hosts: [node1]\n",
         "hosts.ini": HOSTS_INI,
-        "ssh_config": SSH_CONFIG,
         "job.sh": "#!/bin/bash\ntorchrun train.py\n",
         "train.log": "Traceback (most recent call last):\n",
     }.items():

@@ -74,7 +74,7 @@ def test_a_line_end_in_a_name_begins_no_message() -> None:
 
 def test_whom_the_kernel_killed_is_not_said_by_a_name() -> None:
     time = "2025-11-20T12:00:00,000000+00:00 "
-    marks = JobMarks(lives=[(4711, 0.0, 2e9)])
+    marks = JobMarks(pids=[4711])
     for line in crashes():
         text, maybe = of_job(f"{time}{line}\n".encode(), 0.0, 2e9, marks, lost=True)
         assert not maybe

@@ -3,7 +3,6 @@
 import signal
 
 from doctor.run.attempt import JobAttempt
-from doctor.run.lives import CommandLives
 from doctor.run.output import Output
 
 TERM = int(signal.SIGTERM)
@@ -12,9 +11,7 @@ TERM = int(signal.SIGTERM)
 def test_a_signal_that_comes_after_the_end_counts_if_the_command_ended_by_it() -> None:
     """A scheduler ends the steps of a job before its script: srun has passed the signal up by then."""
     late: list[int] = []
-    attempt = JobAttempt(
-        Output(-1, (), ("", "", "")), CommandLives(1), 0.0, status=(128 + TERM) << 8, late=late
-    )
+    attempt = JobAttempt(Output(-1, (), ("", "", "")), 0.0, status=(128 + TERM) << 8, late=late)
     assert attempt.by_signal == 0
     late.append(TERM)
     assert attempt.by_signal == TERM

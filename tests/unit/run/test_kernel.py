@@ -1,7 +1,6 @@
 """Which lines of a kernel's log are about the job: by their time, and by the process that was killed."""
 
 from datetime import datetime
-from math import inf
 
 import pytest
 
@@ -10,7 +9,6 @@ from doctor.run.kernel import marks_of, of_job
 from tests.support.cases import cases, from_cases
 
 BEGAN = datetime.fromisoformat("2026-11-20T10:00:00+00:00").timestamp()
-OWN = (320, BEGAN, inf)
 LOG = from_cases(__file__, "LOG", str).encode()
 KILLED = from_cases(__file__, "KILLED", str).encode()
 OF_4_19 = from_cases(__file__, "OF_4_19", str).encode()
@@ -19,8 +17,8 @@ OF_4_19 = from_cases(__file__, "OF_4_19", str).encode()
 Known = tuple[JobMarks, bool]
 
 
-def known(*lives: tuple[int, float, float], ids: tuple[str, ...] = (), lost: bool = False) -> Known:
-    return JobMarks(ids=ids, lives=lives), lost
+def known(*pids: int, ids: tuple[str, ...] = (), lost: bool = False) -> Known:
+    return JobMarks(pids, ids), lost
 
 
 def own(log: bytes, job: Known, until: float = BEGAN + 60) -> tuple[bytes, frozenset[int]]:
@@ -40,7 +38,7 @@ def killed(job: Known, log: bytes = KILLED) -> bool:
 
 
 def said_by(said: bytes) -> Known:
-    return marks_of(said, (), {})
+    return marks_of(said, {})
 
 
 def test_only_lines_from_the_time_of_the_job_count() -> None:
@@ -52,8 +50,7 @@ def test_only_lines_from_the_time_of_the_job_count() -> None:
 
 
 def test_nobody_elses_process_counts() -> None:
-    said, other = b"step 320 loss 320.1\nprocess 3201 ended\n", (32, BEGAN, inf)
-    others = marks_of(said, [other], {"SLURM_JOB_ID": "7"})
+    others = marks_of(b"step 320 loss 320.1\nprocess 3201 ended\n", {"SLURM_JOB_ID": "7"})
     assert kept(KILLED, others) == KILLED.splitlines(keepends=True)[1]
 
 
@@ -67,7 +64,7 @@ def test_the_id_of_the_job_in_the_name_of_the_control_group_counts() -> None:
     assert killed(known(ids=("77",)), OF_4_19)
     assert not killed(known(ids=("7",)), OF_4_19)
     assert not killed(known(ids=("0",)), OF_4_19), "that is the user and the step"
-    found = marks_of(b"", (), {"SLURM_JOB_ID": "77", "PBS_JOBID": ""})
+    found = marks_of(b"", {"SLURM_JOB_ID": "77", "PBS_JOBID": ""})
     assert [*found[0].ids] == ["77"]
 
 
@@ -85,27 +82,13 @@ def test_an_unannounced_kill_is_of_the_group_before_it() -> None:
     assert kept(more, known(ids=("77",))) == b""
 
 
-@cases
-def test_a_pid_is_the_jobs_only_while_its_process_runs(spans: list[tuple[int, int]], its: bool) -> None:
-    """The kernel kills the process 320 in second 30. Before and later the PID may be another program's."""
-    own = known(*((320, BEGAN + begin, BEGAN + until) for begin, until in spans))
-    assert killed(own) == its
-
-
-def test_of_two_processes_with_the_same_pid_only_the_jobs_counts() -> None:
-    earlier = KILLED.replace(b"10:00:30", b"10:00:05")
-    left = kept(earlier + KILLED, known((320, BEGAN + 20, inf)))
-    assert left.count(b"Killed process 320") == 1
-    assert b"10:00:05,000001+00:00 Memory" not in left
-
-
 def test_only_a_kill_that_names_a_process_of_the_job_is_certain() -> None:
     lost = b"process 1 terminated with signal SIGKILL"
     assert doubted(said_by(lost)) == {320}
     assert doubted(said_by(b"  exitcode  : -9 (pid: 17)")) == {320}
-    assert doubted(known((17, BEGAN, inf), lost=True)) == {320}
+    assert doubted(known(17, lost=True)) == {320}
     assert doubted(said_by(b"  exitcode  : -9 (pid: 320)")) == set()
-    assert doubted(known(OWN, lost=True)) == set()
+    assert doubted(known(320, lost=True)) == set()
     assert doubted(known(ids=("77",), lost=True)) == set()
 
 

@@ -26,8 +26,6 @@ TEXTS = {
     InputKind.HANG: '{"schema": 1, "started": "", "hosts": [], "asked": []}',
     InputKind.REPORT: '{"schema": 1, "findings": [], "verdict": "healthy"}',
     InputKind.ANSIBLE: "[train]\nnode1 ansible_host=10.0.0.1 ansible_user='root'\n\n[train:vars]\na = b c\n",
-    InputKind.SSH_CONFIG: "# mine\nHost node*\n  User root\n  Port 2222\n",
-    InputKind.ADDRESSES: "127.0.0.1 localhost\n::1 ip6-localhost\n10.0.0.1 node1 node1.lab\n",
 }
 
 

@@ -10,10 +10,10 @@ from doctor.logs.steps import says_step
 
 _WORDS = (b"Traceback (most recent", b": error: ", b"Killed", b"Aborted", b"Segmentation f")
 """At least one of these is in the lines with which a program ends."""
+_WORD = re.compile(b"|".join(map(re.escape, _WORDS)))
 _ENDED = re.compile(
-    rb"(?<![^\n])Traceback \(most recent call last\):\n(?:[ \t].*\n)+[A-Za-z_].*\n"
-    rb"|(?<![^\n])[\w. /-]{1,80}: error: .*\n"
-    rb"|(?:(?<=\d )|(?<![^\n]))(?:Killed|Aborted|Segmentation fault)\b.*\n"
+    rb"Traceback \(most recent call last\):\n(?:[ \t].*\n)+[A-Za-z_].*\n|[\w. /-]{1,80}: error: .*\n"
+    rb"|(?:.{1,80} \d{1,9} )?(?:Killed|Aborted|Segmentation fault)\b.*\n"
 )
 _COMMAND = re.compile(
     rb"nohup: ignoring input\b|(?:\+{1,3}|(?:\(\S{1,60}\) ?){0,2}(?:\[?\S{1,60}@[^$#%]{1,200})?[$#%]) "
@@ -22,7 +22,7 @@ _COMMAND = re.compile(
 """A shell says what it starts; the arguments may change."""
 _FIRST, _BETWEEN = 12, 6
 """The first lines of a program, and the most lines between its end and its next beginning."""
-_TOGETHER, _TELLING, _MOST = 3, 24, 100
+_TOGETHER, _TELLING, _MOST, _NEAR = 3, 24, 100, 100
 
 
 def starts(text: bytes) -> dict[bytes, int]:
@@ -48,7 +48,10 @@ def begun_again(window: Window, known: Mapping[bytes, int]) -> Iterator[int]:
 
 
 def _ends(text: bytes) -> Iterator[re.Match[bytes]]:
-    return _ENDED.finditer(text) if any(map(text.__contains__, _WORDS)) else iter(())
+    for word in _WORD.finditer(text) if any(map(text.__contains__, _WORDS)) else ():
+        begin = text.rfind(b"\n", max(0, word.start() - _NEAR), word.start()) + 1
+        if (begin or word.start() < _NEAR) and (ended := _ENDED.match(text, begin)):
+            yield ended
 
 
 def _begin(data: bytes, at: int, most: int) -> Iterator[tuple[int, bytes, bytes]]:

@@ -62,18 +62,17 @@ def _losses(column: list[int], step: int, said: Mapping[int, TrainStep]) -> Iter
     if not all(map(math.isfinite, (allowed, *sums.values()))):
         return
     wrong = [place for place in column if abs(results[place] - sums[place]) > allowed]
-    # A part that is almost zero does not show whether it was added.
-    alone = [p for p in wrong if abs(results[p] - owns[p][0]) <= LIMIT * abs(owns[p][1])]
+    explain = [
+        {each for each in column if abs(results[p] + parts[p][each] - sums[p]) <= allowed} for p in wrong
+    ]
+    missing = set.intersection(*explain) if wrong == [p for p in column if any(parts[p].values())] else ()
+    lost = min(missing) if len(missing) == 1 else None
+    # A part that is almost zero does not show whether it was added. If one is missing, the other is alone.
+    alone = [p for p in wrong if lost is None and abs(results[p] - owns[p][0]) <= LIMIT * abs(owns[p][1])]
     if alone:
         yield Loss(step, tuple(column), tuple(alone), sums[alone[0]], results[alone[0]], unreduced=True)
     rest = [place for place in wrong if place not in alone]
     if rest:
-        explain = [
-            {each for each in column if abs(results[p] + parts[p][each] - sums[p]) <= allowed} for p in rest
-        ]
-        missing = set.intersection(*explain)
-        holders = [p for p in column if any(parts[p].values())]
-        lost = min(missing) if rest == holders and len(missing) == 1 else None
         yield Loss(step, tuple(column), tuple(rest), sums[rest[0]], results[rest[0]], lost=lost)
 
 

@@ -11,7 +11,7 @@ from doctor.logs.judge.deaths import own_errors, raised
 from doctor.logs.judge.event import Event, explains, filled
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.links import edges_of
-from doctor.logs.judge.parties import Key, key
+from doctor.logs.judge.parties import MOST_RANKS, Key, key
 from doctor.logs.judge.words import MOST, who
 from doctor.logs.model import LogLine, Party
 from doctor.logs.reading.stacks import waits_in
@@ -128,7 +128,7 @@ def chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """If A waits for B and B waits for C, blame C. A rank that nobody waits for is not guilty."""
     found = edges_of(each for each in events if each.line.form.value in ("plog", "cann", "mindspore"))
     edges = [pair for pair in found if pair[1][0] in ("rank", "device")]
-    real = range(case.world or 0)  # a row may name a rank that the job does not have
+    real = range(case.world or MOST_RANKS)  # a row may name a rank that the job does not have
     edges = [pair for pair in edges if pair[1][0] == "device" or pair[1][1] in real] or edges
     if not edges:
         return None

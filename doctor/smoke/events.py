@@ -73,6 +73,10 @@ class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
     wait: Seconds = 0.0
     entered: dict[str, Count] = {}
     """Group -> collectives entered since the run began. Empty in recordings of earlier versions."""
+    sizes: dict[str, Count] = {}
+    """Group -> the bytes of its calls since the step before."""
+    held: dict[str, tuple[Count, float, float, float]] = {}
+    """What it holds after them, by group, or by peer ("to 5", "from 5"): see `Comm.held`."""
     queued: Seconds = 0.0
     """For how long in the whole step it could have run, but others had its processor; 0 if unknown."""
     idle: Seconds = 0.0

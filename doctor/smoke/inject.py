@@ -14,6 +14,9 @@ from doctor.text.hostprogram import table
 
 _FORM = re.compile(r"([A-Za-z-]{1,40})@(\d{1,7})(?::(\d{1,7}))?(?:/([a-z]{1,9}))?", re.ASCII)
 
+EARLY = ("cp", "ep")
+"""Groups that are called in the collectives phase alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class InjectionKind:
@@ -34,7 +37,9 @@ class InjectionKind:
     steps: int = 1
     reach: Literal["rank", "replica", "everybody"] = "rank"
     groups: str = ""
-    """The groups of the training whose call it can change, beside that of the replicas."""
+    """The groups whose call it can change, beside that of the replicas."""
+    group: str = ""
+    """The one that is meant if none is named, if not that of the replicas."""
 
     def first_step(self, steps: int) -> int | None:
         return {"never": None, "start": 0, "third": steps // 3}[self.first]
@@ -74,17 +79,17 @@ def parse_injection(
         raise UsageError(f"{shown}: there is no rank {rank}", f"ranks of this run: 0 to {ranks - 1}")
     if missing := _missing(kind, ranks, stage, replicas, steps):
         raise UsageError(f"{shown} would change nothing visible", f"it needs {missing}; this run has fewer")
-    group, there = (
-        match[4] or "",
-        [each for each in kind.groups.split(",") if formed is None or each in formed],
-    )
+    there = [each for each in kind.groups.split(",") if formed is None or each in formed]
+    group = match[4] or kind.group
     if group and group not in there:
         words = f"{shown}: {name} changes no call of a group {group!r} here"
         raise UsageError(words, f"groups: {', '.join(there)}" if there else "")
+    early = group in EARLY
     if match[3] is None:
-        return Injection(name, rank, kind.first_step(steps), group)
-    if not kind.takes_step:
-        raise UsageError(f"{shown}: {name} happens at no particular step", f"give it as {name}@{rank}")
+        return Injection(name, rank, None if early else kind.first_step(steps), group)
+    if early or not kind.takes_step:
+        plain = f"{name}@{rank}/{group}" if early else f"{name}@{rank}"
+        raise UsageError(f"{shown}: {name} happens at no particular step", f"give it as {plain}")
     if int(match[3]) >= steps:
         raise UsageError(f"{shown}: there is no step {match[3]}", f"steps of this run: 0 to {steps - 1}")
     return Injection(name, rank, int(match[3]), group)

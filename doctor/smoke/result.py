@@ -141,6 +141,9 @@ class Sample:
     bytes: int
     inside: bool
     still: float
+    end: int = -1
+    tag: int = 0
+    """See `CollectiveCall`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,11 @@ def shared(ran: Ran) -> Attempt:
 
 def fits(kind: str, shape: Shape) -> bool:
     """Whether this many ranks would show the fault."""
-    return KINDS[kind].ranks <= shape.ranks and KINDS[kind].replicas <= shape.ranks // shape.tp
+    return (
+        not KINDS[kind].group
+        and KINDS[kind].ranks <= shape.ranks
+        and KINDS[kind].replicas <= shape.ranks // shape.tp
+    )
 
 
 def injected(kind: str, shape: Shape, ran: Ran) -> Attempt:

@@ -12,7 +12,7 @@ from functools import partial
 from benchmarks.table import kernel
 from doctor import __version__
 from tests.lab import Lab, missing
-from tests.trials.kinds import HEALTHY, INSIDE, NOT_JUDGED, ORDER, OUTSIDE, fault_of
+from tests.trials.kinds import HEALTHY, INSIDE, NOT_JUDGED, ORDER, OUTSIDE, STAGED, fault_of
 from tests.trials.outcome import Outcome
 from tests.trials.run import HOGS, Field, healthy, trial
 from tests.trials.runner import Args, Case, Cases, Key, Series, main
@@ -35,7 +35,8 @@ def lacks(args: Args) -> str | None:
 
 
 def usual(args: Args) -> list[str]:
-    return [word for word in (*INSIDE, *OUTSIDE) if word not in NOT_JUDGED.get(args.framework, ())]
+    left_out = (*NOT_JUDGED.get(args.framework, ()), *(() if "pp=" in args.plan else STAGED))
+    return [word for word in (*INSIDE, *OUTSIDE) if word not in left_out]
 
 
 def cases(args: Args) -> Cases:

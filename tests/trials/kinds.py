@@ -101,6 +101,8 @@ OUTSIDE = {
 HEALTHY = ("healthy", "healthy beside hogs")
 ORDER = (*HEALTHY, *INSIDE, *(each.name for each in OUTSIDE.values()))
 """All rows of the table."""
+STAGED = ("peer", "tag")
+"""Kinds that need the stages of a pipeline."""
 NOT_JUDGED = {"mindspore": ("slow-link",)}
 """Framework -> the faults that its runs say they do not judge."""
 

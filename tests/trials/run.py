@@ -15,7 +15,7 @@ from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Host as job_host
 from doctor.model import SourcedValue
-from doctor.smoke.inject import KINDS
+from doctor.smoke.inject import EARLY, KINDS
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.plan import SmokeWishes, plan_smoke
@@ -126,7 +126,7 @@ def healthy(field: Field, number: int, beside: int = 0) -> Outcome:
 def _inside(field: Field, fault: Inside, number: int, rank: int, draw: random.Random) -> Outcome:
     step = f":{draw.randrange(2, field.steps - 2)}" if fault.late else ""
     group = draw.choice(field.groups(fault.kind, rank))
-    step += f"/{group}" if group else ""
+    step = f"{'' if group in EARLY else step}/{group}" if group else step
     ran = Run(field, "--inject", f"{fault.kind}@{rank}{step}").finish()
     latency = None if ran.report is None else (ran.report["smoke"] or {}).get("latency")
     return judged(fault.name, number, f"{rank}{step}", field.truth(fault, rank), ran, latency)

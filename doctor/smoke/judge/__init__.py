@@ -17,9 +17,10 @@ def judge(result: SmokeResult) -> tuple[SmokeCharge, ...]:
     from doctor.smoke.judge.data import judge_data
     from doctor.smoke.judge.hang import judge_hang, judge_hiccups
     from doctor.smoke.judge.injections import judge_injected
-    from doctor.smoke.judge.mismatch import judge_mismatch
+    from doctor.smoke.judge.mismatch import judge_mismatch, judge_sizes
     from doctor.smoke.judge.start import judge_start
 
-    ended = (*judge_start(result), *judge_crash(result), *judge_mismatch(result), *judge_hang(result))
+    calls = (*judge_mismatch(result), *judge_sizes(result))
+    ended = (*judge_start(result), *judge_crash(result), *calls, *judge_hang(result))
     found = (*ended, *judge_data(result, ended), *judge_hiccups(result))
     return (*found, *judge_injected(result, found))

@@ -10,6 +10,7 @@ from doctor.smoke.events import CollectiveDeviation
 from doctor.smoke.judge.cells import Cell, cells
 from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.gradient_sum import Loss, first_loss, projections
+from doctor.smoke.judge.held import unequal
 from doctor.smoke.onhost.collectiveplan import LARGEST, PERIOD, addends
 from doctor.smoke.result import SmokeResult
 
@@ -46,7 +47,10 @@ def judge_collective(result: SmokeResult) -> Iterator[SmokeCharge]:
         charges = list(_phase(cell))
         yield from charges
         if not charges:
-            yield from (_gradient(cell, loss) for loss in first_loss(cell) if not loss.unreduced)
+            sums = first_loss(cell)
+            yield from unequal(cell, sums[0].step if sums else cell.shape.steps) or [
+                _gradient(cell, loss) for loss in sums if not loss.unreduced
+            ]
 
 
 def _phase(cell: Cell) -> Iterator[SmokeCharge]:

@@ -85,6 +85,7 @@ ON_ITS_OWN = {"golden", "golden-again", "alone", "init", "collective"}
 HARMLESS = {"library", "stream", "device-product"}
 """Kinds without consequences: the training draws from a generator of its own."""
 WITHIN_STEP = {
+    "held": 0,
     "nan": 1,
     "nan-replica": 1,
     "tp-loss": 1,

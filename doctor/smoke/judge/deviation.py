@@ -15,10 +15,14 @@ from typing import Literal, NamedTuple
 from doctor.smoke.events import TrainStep
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.schedule import schedule
-from doctor.smoke.onhost.shape import CellShape, ScheduledCall
+from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
 from doctor.smoke.result import Sample
 
-DeviationKind = Literal["skip", "extra", "order", "shape", "dtype", "op"]
+DeviationKind = Literal["skip", "extra", "order", "shape", "dtype", "op", "peer", "tag"]
+_PARTS: tuple[tuple[str, DeviationKind], ...] = (
+    *(("op", "op"), ("dtype", "dtype"), ("bytes", "shape"), ("end", "peer"), ("tag", "tag")),
+)
+"""The parts of a call, and the kind of deviation if one is another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,14 @@ def off_schedule(sample: Sample, shape: CellShape, place: int) -> PageDeviation 
         return None
     entries = entries_of(shape, place)
     here = (PHASES.index(sample.phase), sample.step)
-    shown = (sample.group, sample.seq, sample.op, sample.dtype, sample.bytes)
     last = entries[sample.position - 1] if 0 < sample.position <= len(entries) else None
     following = next(iter(entries[sample.position :]), None)
     if sample.position > len(entries):
         return PageDeviation("extra", sample, None)
-    if last is not None and (shown != _name(last) or (sample.inside and here != _moment(last))):
-        return PageDeviation(_kind(sample, last, entries), sample, last)
+    if last is not None:
+        other = (sample.group, sample.seq) != (last.call.group, last.seq) or _changed(sample, last.call)
+        if other or (sample.inside and here != _moment(last)):
+            return PageDeviation(_kind(sample, last, entries), sample, last)
     behind = last is not None and here < _moment(last)
     ahead = following is not None and here > _moment(following)
     return PageDeviation(_kind(sample, None, entries), sample, following) if behind or ahead else None
@@ -111,9 +116,20 @@ def _entered_by_step(shape: CellShape, place: int) -> tuple[Counter[str], ...]:
     return tuple(found)
 
 
-def _name(entry: ScheduledCall) -> tuple[str, int, str, str, int]:
-    call = entry.call
-    return call.group, entry.seq, call.op, call.dtype, call.bytes
+@lru_cache(maxsize=1024)
+def due_bytes(shape: CellShape, place: int) -> tuple[Counter[str], ...]:
+    """For each training step, group -> the bytes of its calls that are due."""
+    due: tuple[Counter[str], ...] = tuple(Counter() for _ in range(shape.steps))
+    for entry in entries_of(shape, place):
+        if entry.phase == "train":
+            due[entry.call.step][entry.call.group] += entry.call.bytes
+    return due
+
+
+def _changed(sample: Sample, call: CollectiveCall) -> DeviationKind | None:
+    """Which part of a call is not what was due. Older recordings have no root, peer and tag."""
+    parts = _PARTS if min(sample.end, call.end) >= 0 else _PARTS[:3]
+    return next((kind for part, kind in parts if getattr(sample, part) != getattr(call, part)), None)
 
 
 def _moment(entry: ScheduledCall) -> tuple[int, int]:
@@ -125,9 +141,7 @@ def _kind(sample: Sample, due: ScheduledCall | None, entries: Sequence[Scheduled
         call = due.call
         place = (call.group, due.seq, due.phase, call.step)
         if (sample.group, sample.seq, sample.phase, sample.step) == place:
-            if sample.op != call.op:
-                return "op"
-            return "dtype" if sample.dtype != call.dtype else "shape"
+            return _changed(sample, call) or "order"
     here = (PHASES.index(sample.phase), sample.step)
     past = [entry for entry in entries if _moment(entry) < here]
     now = [entry for entry in entries if _moment(entry) == here]

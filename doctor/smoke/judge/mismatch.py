@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from doctor.smoke.judge import phrases
 from doctor.smoke.judge.charge import SmokeCharge, worded
-from doctor.smoke.judge.deviation import Lapse, PageDeviation, counted
+from doctor.smoke.judge.deviation import Lapse, PageDeviation, counted, due_bytes
 from doctor.smoke.judge.exits import ending_words
 from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with
 from doctor.smoke.onhost.shape import ScheduledCall
@@ -42,11 +42,25 @@ def judge_mismatch(result: SmokeResult) -> Iterator[SmokeCharge]:
                 yield _charge(cell, hosts, here, proofs[here[0].rank])
 
 
+def judge_sizes(result: SmokeResult) -> Iterator[SmokeCharge]:
+    """Ranks of a whole run whose calls of a step had other sizes: a backend may take them, and go on."""
+    for number, ranks in enumerate(result.plan.cells if result.end.kind == "done" else ()):
+        shape = result.plan.shape(number)._replace(seed=0)
+        for place, rank in enumerate(ranks):
+            steps = (said for said in result.ranks[rank].steps if said.sizes and said.step < shape.steps)
+            for said, due in ((said, due_bytes(shape, place)[said.step]) for said in steps):
+                if wrong := next((group for group in due if said.sizes.get(group) != due[group]), None):
+                    got = said.sizes.get(wrong, 0)
+                    words = worded("sizes", step=said.step, group=wrong, got=got, due=due[wrong])
+                    yield SmokeCharge(*words, ranks=(rank,), step=said.step)
+                    break
+
+
 def _proof(cell: EndedCell, rank: int, found: PageDeviation) -> _Proof:
     sample = found.sample
     place = cell.plan.seat(rank).place
     right, lapse = counted(cell.result.ranks[rank].steps, cell.shape, place)
-    if found.kind in ("op", "dtype", "shape"):
+    if found.kind in ("op", "dtype", "shape", "peer", "tag"):
         # Its number in its group is right, so the wrong call is this one.
         return _Proof(found, None, sample.step if sample.phase == "train" else None)
     if lapse is not None:
@@ -59,7 +73,7 @@ def _charge(
 ) -> SmokeCharge:
     sample, python = proof.page.sample, cell.python_of(ranks[0])
     framework = cell.plan.framework
-    summary, expected = _words(proof, cell.entries(ranks[0].rank))
+    summary, expected = _words(proof, cell.entries(ranks[0].rank), [seen.rank for seen in cell.ranks])
     phase = "train" if proof.lapse else sample.phase
     values = {"words": summary, "expected": expected, "seen": phrases.page_words(sample)}
     return SmokeCharge(
@@ -84,11 +98,11 @@ def _ending(seen: RankOutcome) -> str:
 
 def _what(proof: _Proof) -> object:
     sample = proof.page.sample
-    shown = sample.group, sample.op, sample.dtype, sample.bytes, sample.step
+    shown = sample.group, sample.op, sample.dtype, sample.bytes, sample.step, sample.end, sample.tag
     return proof.lapse or (proof.page.due, shown)
 
 
-def _words(proof: _Proof, entries: Sequence[ScheduledCall]) -> tuple[str, str]:
+def _words(proof: _Proof, entries: Sequence[ScheduledCall], ranks: Sequence[int]) -> tuple[str, str]:
     """What the rank did, and what was due."""
     if proof.lapse is not None:
         return _lapse_words(proof.lapse, entries)
@@ -108,6 +122,8 @@ def _words(proof: _Proof, entries: Sequence[ScheduledCall]) -> tuple[str, str]:
     return {
         "dtype": f"it entered {name} with {sample.dtype} data instead of {call.dtype}",
         "shape": f"it entered {name} with {sample.bytes} bytes instead of {call.bytes}",
+        "peer": f"it called {name} with rank {ranks[sample.end % len(ranks)]} instead of {ranks[call.end]}",
+        "tag": f"it called {name} with tag {sample.tag} instead of {call.tag}",
         "op": f"it called {sample.op} where its peers called {call.op}, as {name}",
         "skip": f"it left out a collective{until}: {other}",
         "extra": f"it called one collective too many{until}: {other}",

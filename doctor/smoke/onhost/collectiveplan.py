@@ -141,7 +141,8 @@ def collective_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
         both = tuple(sorted((place, trial.root))) if trial.recipe == EXCHANGE else ()
         for op in trial.recipe:
             size = sizes.get(op, whole) * BYTES[trial.dtype]
-            calls.append(CollectiveCall(0, trial.group, op, trial.dtype, size, both))
+            end = members[trial.root] if op in ("reduce", "broadcast") else -1
+            calls.append(CollectiveCall(0, trial.group, op, trial.dtype, size, both, end))
     return calls
 
 

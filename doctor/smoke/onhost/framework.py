@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from doctor.smoke.onhost.memory import free_memory
+from doctor.smoke.onhost.random_bytes import hashed
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from collections.abc import Callable
@@ -115,7 +116,7 @@ class Framework:
         """Part i of the result is the part that member i had for this rank; `out` and `back`: their sizes."""
         raise NotImplementedError
 
-    def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int | None = None) -> None:
+    def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int = -1, tag: int = 0) -> None:
         """Send and receive at the same time; None: only the other. `source`: from whom, if not the peer."""
         raise NotImplementedError
 
@@ -174,6 +175,10 @@ class Framework:
     def projection(self, x: Any) -> Sums:
         """The sum of all numbers with fixed signs, and of their magnitudes; it multiplies no matrices."""
         raise NotImplementedError
+
+    def tally(self, x: Any) -> tuple[int, float, float]:
+        """A number of all bits, and sums of all numbers and of their magnitudes, which are quick to get."""
+        return int(hashed(self.bytes_of(x))[:8], 16), *self.projection(x)
 
     def model(self, comm: Any) -> Model:
         """A rank's part of the model, with all zeros: see `Model`."""

@@ -66,8 +66,8 @@ def _raise() -> None:
     raise RuntimeError("an injected fault (--inject exception)")
 
 
-def _extra(rank: FaultyRank, x: Any, go_on: Callable[[], Any]) -> Any:
-    rank.comm.all_reduce(_copy(rank, x), rank.group)
+def _extra(rank: FaultyRank, x: Any, go_on: Callable[..., Any]) -> Any:
+    go_on(_copy(rank, x))
     return go_on()
 
 
@@ -76,18 +76,16 @@ def _copy(rank: FaultyRank, x: Any) -> Any:
     return framework.tensor(framework.bytes_of(x), framework.dtype_of(x))
 
 
-def _shorter(rank: FaultyRank, x: Any) -> None:
-    copy = _copy(rank, x)
-    size = rank.comm.framework.size_of(copy)
-    rank.comm.all_reduce(rank.comm.framework.first(copy, size - 1), rank.group)
+def _shorter(rank: FaultyRank, x: Any) -> Any:
+    return rank.comm.framework.first(_copy(rank, x), rank.comm.framework.size_of(x) - 1)
 
 
-def _doubled(rank: FaultyRank, x: Any) -> None:
+def _doubled(rank: FaultyRank, x: Any) -> Any:
     numbers = array("d", decoded(rank.comm.framework.bytes_of(x), "float32"))
-    rank.comm.all_reduce(rank.comm.framework.tensor(numbers.tobytes(), "float64"), rank.group)
+    return rank.comm.framework.tensor(numbers.tobytes(), "float64")
 
 
-def _order(rank: FaultyRank, go_on: Callable[[], Any]) -> Any:
+def _order(rank: FaultyRank, go_on: Callable[..., Any]) -> Any:
     """Call the audit's last collective too early."""
     rank.comm.all_reduce(rank.comm.ones(1), "world")
     return go_on()
@@ -247,10 +245,12 @@ _FAULTS: dict[str, Fault] = {
     "exit": lambda rank: rank.at_step(lambda: os._exit(EXIT_CODE)),
     "skip": lambda rank: rank.one_call(lambda _, __: None),
     "extra": lambda rank: rank.one_call(lambda x, go_on: _extra(rank, x, go_on)),
-    "shape": lambda rank: rank.one_call(lambda x, _: _shorter(rank, x)),
-    "dtype": lambda rank: rank.one_call(lambda x, _: _doubled(rank, x)),
+    "shape": lambda rank: rank.one_call(lambda x, go_on: go_on(_shorter(rank, x))),
+    "dtype": lambda rank: rank.one_call(lambda x, go_on: go_on(_doubled(rank, x))),
     "op": lambda rank: rank.one_call(lambda x, _: rank.comm.broadcast(x, rank.group)),
     "order": lambda rank: rank.one_call(lambda _, go_on: _order(rank, go_on)),
+    "peer": lambda rank: rank.one_call(lambda x, go_on: go_on(x, end=1)),
+    "tag": lambda rank: rank.one_call(lambda x, go_on: go_on(x, tag=6)),
     "mask": _mask,
     "mask-stray": _stray,
     "mask-hash": lambda rank: rank.reseed(hash(f"mask {rank.comm.shape.seed}"), "hash"),

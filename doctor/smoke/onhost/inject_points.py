@@ -31,16 +31,17 @@ class FaultyRank:
         self.page = page
         self.step = step or 0
         self.early = step is None
-        """Whether no step was given."""
+        """Whether no step was given: it is in the collectives phase."""
+        self.named = bool(group)
         usual = "dp" if comm.shape.dp > 1 else "tp" if comm.shape.tp > 1 else "embedding"
         self.group = group or (comm.shape.sums_in if usual == "dp" else usual)
         """The group whose sum is changed by faults in the training's collectives."""
         own = "reduce_scatter" if comm.shape.zero else "reduce" if comm.shape.ps else "all_reduce"
         sums = own if self.group == "dp" else "all_reduce"
-        self.op = {"pp": "broadcast", "pair": ""}.get(self.group, sums)
+        self.op = {"pp": "broadcast", "pair": "", "ep": "all_to_all"}.get(self.group, sums)
 
     def at_step(self, do: Callable[[], Any]) -> None:
-        """Do this once, when the step begins."""
+        """Do this once: when the step begins, or instead of a call of the named group."""
 
         def begins(inner: Callable[[int], None], step: int) -> None:
             inner(step)
@@ -48,7 +49,9 @@ class FaultyRank:
                 self.page.disturb()
                 do()
 
-        wrap(self.trainer, "step_begins", begins)
+        if self.named:
+            return self.one_call(lambda _, __: do())
+        return wrap(self.trainer, "step_begins", begins)
 
     def each_batch(self, change: Callable[[int, TokenSample], TokenSample]) -> None:
         """Change all batches from the step on."""
@@ -74,18 +77,24 @@ class FaultyRank:
 
         wrap(self.trainer, "gradient", gradient)
 
-    def one_call(self, instead: Callable[[Any, Callable[[], None]], Any]) -> None:
-        """Call `instead` in place of one all-reduce of the step; its second argument calls the original."""
-        done = False
+    def one_call(self, instead: Callable[..., Any]) -> None:
+        """Call `instead` once in place of a call of the group. Its second argument makes the original call,
+        perhaps with another tensor, and with what to add to the place of its root or peer, and to its tag.
+        """
+        done, world = False, self.comm.shape.world
 
-        def call(inner: Callable[..., Any], group: str, op: str, x: Any, do: Any) -> Any:
+        def call(inner: Callable[..., Any], group: str, op: str, x: Any, do: Any, *about: int) -> Any:
             nonlocal done
-            due = PHASES[self.page.phase] == "train" and self.page.step >= self.step
-            if done or not due or (group, self.op or op) != (self.group, op):
-                return inner(group, op, x, do)
+            if done or not self._due(group, op):
+                return inner(group, op, x, do, *about)
             done = True
             self.page.disturb()
-            result = instead(x, lambda: inner(group, op, x, do))
+
+            def go_on(x: Any = x, end: int = 0, tag: int = 0) -> Any:
+                changed = [(place + end) % world for place in about[:1]] + [each + tag for each in about[1:]]
+                return inner(group, op, x, do, *changed)
+
+            result = instead(x, go_on)
             if result is None and op == "reduce_scatter":  # the caller goes on with what it has
                 return self.comm.framework.first(x, self.comm.framework.size_of(x) // self.comm.size(group))
             return result
@@ -93,19 +102,27 @@ class FaultyRank:
         wrap(self.comm, "_call", call)
 
     def each_sum(self, spoil: Callable[[Any], Any]) -> None:
-        """Spoil results of all-reduces: from a step on, or in the collectives phase if no step was given."""
+        """Spoil what calls give: from a step on, or in the collectives phase if no step was given."""
 
-        def call(inner: Callable[..., Any], group: str, op: str, x: Any, do: Any) -> Any:
-            result = inner(group, op, x, do)
-            due = PHASES[self.page.phase] == "train" and self.page.step >= self.step and group == self.group
-            if self.early:
-                due = PHASES[self.page.phase] == "collectives"
-            if due and op == (self.op if group == self.group and not self.early else "all_reduce"):
-                self.page.disturb()
-                spoil(x if result is None else result)
-            return result
+        def call(inner: Callable[..., Any], group: str, op: str, x: Any, do: Any, *about: int) -> Any:
+            def spoilt(x: Any, *about: int) -> Any:
+                result = do(x, *about)
+                if result is not None or group != "pair":
+                    self.page.disturb()
+                    spoil(x if result is None else result)
+                return result
+
+            return inner(group, op, x, spoilt if self._due(group, op) else do, *about)
 
         wrap(self.comm, "_call", call)
+
+    def _due(self, group: str, op: str) -> bool:
+        """Whether a fault changes this call."""
+        phase = "collectives" if self.early else "train"
+        if PHASES[self.page.phase] != phase or self.page.step < self.step:
+            return False
+        any_group = self.early and not self.named
+        return op == "all_reduce" if any_group else (group, self.op or op) == (self.group, op)
 
     def remask(self, mask: Callable[[int], list[int]]) -> None:
         """Use the right tokens with a different mask, and the labels that belong to that mask."""

@@ -158,8 +158,8 @@ class MindSpore(Framework):
         self._finish(result)
         return result
 
-    def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int | None = None) -> None:
-        group, source = group or self.world, peer if source is None else source
+    def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int = -1, tag: int = 0) -> None:  # noqa: ARG002
+        group, source = group or self.world, peer if source < 0 else source
         turns = [dist.isend(out, peer, group=group), dist.irecv(into, source, group=group)]
         for work in turns:
             if work is not None:

@@ -24,7 +24,7 @@ DTYPES = (
     *("bool", "complex64"),
 )
 SIZE = 256
-_FORM = struct.Struct("<QiiiIIIIIQIdd")
+_FORM = struct.Struct("<QiiiIIIIIQIIIdd")
 
 
 class RankPage:
@@ -41,6 +41,8 @@ class RankPage:
         "op",
         "dtype",
         "bytes",
+        "end",  # the place of its root or of its peer, from 1; 0 if it has none
+        "tag",
         "inside",  # 1 between entering it and leaving it
         "moved",  # time.monotonic() of the host, at the last mark
         "disturbed",  # time.monotonic() when a fault was injected on purpose, 0.0 if none was
@@ -52,7 +54,7 @@ class RankPage:
         self.version = 0
         self.pid = os.getpid()
         self.phase = self.step = self.position = 0
-        self.group = self.seq = self.op = self.dtype = self.bytes = self.inside = 0
+        self.group = self.seq = self.op = self.dtype = self.bytes = self.end = self.tag = self.inside = 0
         self.disturbed = 0.0
 
     def mark(self) -> None:
@@ -68,11 +70,14 @@ class RankPage:
         self.phase, self.step, self.inside = PHASES.index(name), step, 0
         self.mark()
 
-    def enter(self, group: str, seq: int, op: str, dtype: str, size: int) -> None:
+    def enter(
+        self, group: str, seq: int, op: str, dtype: str, size: int, end: int = -1, tag: int = 0
+    ) -> None:
         """The rank is about to call a collective."""
         self.position += 1
         self.group, self.seq = GROUPS.index(group), seq
         self.op, self.dtype, self.bytes = OPS.index(op), DTYPES.index(dtype), size
+        self.end, self.tag = end + 1, tag
         self.inside = 1
         self.mark()
 

@@ -173,6 +173,9 @@ class CollectiveCall(NamedTuple):
     bytes: int
     members: tuple[int, ...] = ()
     """The two ranks of a pair; empty for any other group, whose name is enough."""
+    end: int = -1
+    """The place of the root or of the peer, as the page shows it; -1 if it has none."""
+    tag: int = 0
 
 
 class ScheduledCall(NamedTuple):

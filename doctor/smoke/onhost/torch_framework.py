@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from doctor.smoke.onhost.shape import CellShape
 
 
+_WORDS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
 class Torch(Framework):
     name = "torch"
     backend = "gloo"
@@ -108,9 +111,9 @@ class Torch(Framework):
         dist.all_to_all_single(result, x, None if even else back, None if even else out, group=group)
         return result
 
-    def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int | None = None) -> None:
-        both = (dist.isend, out, peer), (dist.irecv, into, peer if source is None else source)
-        turns = [dist.P2POp(do, x, end, group) for do, x, end in both if x is not None]
+    def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int = -1, tag: int = 0) -> None:
+        both = (dist.isend, out, peer), (dist.irecv, into, peer if source < 0 else source)
+        turns = [dist.P2POp(do, x, end, group, tag) for do, x, end in both if x is not None]
         for work in dist.batch_isend_irecv(turns):
             work.wait()
 
@@ -172,6 +175,11 @@ class Torch(Framework):
             self.signs[count] = (_tensor(drawn("signs", count), torch.uint8) & 1).double() * 2 - 1
         numbers = x.detach().cpu().double()
         return float((numbers * self.signs[count]).sum()), float(numbers.abs().sum())
+
+    def tally(self, x: Tensor) -> tuple[int, float, float]:
+        x = x.detach()
+        bits = x.view(_WORDS[x.element_size()]).sum()
+        return int(bits), float(x.sum(dtype=torch.float64)), float(x.abs().sum())
 
     def model(self, comm: Comm) -> Model:
         return Model(comm, self.device)

@@ -54,6 +54,7 @@ class Trainer:
             self.step(step)
 
     def begin(self) -> None:
+        self.comm.held, self.comm.sizes = {}, {}
         self.streams.seed(stream_seed(self.shape, self.dp))
         self.model.load(self.initial())
         self.comm.say({"ev": "init", "params": self.fingerprint()})
@@ -81,6 +82,8 @@ class Trainer:
         if used:
             self._audit(step, used, own)
         self.update(step)
+        held, sizes = self.comm.held or {}, self.comm.sizes
+        self.comm.held, self.comm.sizes = {}, {}
         self.comm.say(
             {
                 "ev": "step",
@@ -97,6 +100,8 @@ class Trainer:
                 "wait": wait,
                 "idle": idle,
                 "entered": dict(self.comm.seq),
+                "sizes": sizes,
+                "held": {name: each for name, each in held.items() if all(map(math.isfinite, each))},
                 "queued": max(0.0, self._queued() - queued),
             }
         )

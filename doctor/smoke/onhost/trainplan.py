@@ -89,7 +89,7 @@ def train_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
         if len(shape.members("embedding", place)) > 1:
             size = parameters(shape.tp)[0].elements
             calls.append(CollectiveCall(step, "embedding", "all_reduce", "float32", 4 * size))
-        calls += _gather_calls(shape, step) if shape.zero or shape.ps else []
+        calls += _gather_calls(shape, place, step) if shape.zero or shape.ps else []
     return calls
 
 
@@ -102,9 +102,10 @@ def _whole(shape: CellShape) -> int:
     return sum(parameter.elements for parameter in parameters(shape.tp))
 
 
-def _gather_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
+def _gather_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
     op, size = ("broadcast", _whole(shape)) if shape.ps else ("all_gather", shard(shape))
-    return [CollectiveCall(step, "dp", op, "float32", 4 * size)]
+    end = shape.members("dp", place)[0] if shape.ps else -1
+    return [CollectiveCall(step, "dp", op, "float32", 4 * size, end=end)]
 
 
 def audit_calls(shape: CellShape) -> list[CollectiveCall]:
@@ -128,14 +129,16 @@ def _gradient_calls(shape: CellShape, place: int, step: int) -> list[CollectiveC
     ] * (stage == shape.stages - 1)
     calls: list[CollectiveCall] = []
     for move, chunk in moves(shape, place):
-        calls += _gather_calls(shape, step) if move == BACKWARD and shape.zero > 2 else []
+        calls += _gather_calls(shape, place, step) if move == BACKWARD and shape.zero > 2 else []
         if (move, chunk) not in passes:
-            first, second = sorted((place, beside(shape, place, move)))
-            size = rows * WIDTH
-            calls.append(CollectiveCall(step, "pair", move, "float32", size, (first, second)))
+            peer, size = beside(shape, place, move), rows * WIDTH
+            both = min(place, peer), max(place, peer)
+            tag = int(shape.vpp > 1 and "backward" in move)
+            calls.append(CollectiveCall(step, "pair", move, "float32", size, both, peer, tag))
         elif shape.tp > 1:
             calls += passes[move, chunk]
-    return [*calls, *[CollectiveCall(step, "pp", "broadcast", "float32", 4)] * (shape.stages > 1)]
+    told = CollectiveCall(step, "pp", "broadcast", "float32", 4, end=shape.members("pp", place)[-1])
+    return [*calls, *[told] * (shape.stages > 1)]
 
 
 def _sum_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
@@ -147,8 +150,8 @@ def _sum_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
     held = parameters(shape.tp, shape.stages, shape.stage_of(place), shape.vpp)
     size = 4 * sum(parameter.elements for parameter in held)
     slots = shape.tp if shape.dp_in_world else 1
-    op = "reduce" if shape.ps else "all_reduce"
-    return [CollectiveCall(step, shape.sums_in, op, "float32", slots * size)]
+    op, end = ("reduce", shape.members("dp", place)[0]) if shape.ps else ("all_reduce", -1)
+    return [CollectiveCall(step, shape.sums_in, op, "float32", slots * size, end=end)]
 
 
 def shown(shape: CellShape, step: int) -> bool:

@@ -16,7 +16,7 @@ from tests.lab import Lab, missing
 from tests.support.cases import cases
 from tests.support.commands import doctor
 from tests.support.faults import some_of
-from tests.trials.kinds import INSIDE
+from tests.trials.kinds import INSIDE, STAGED
 from tests.trials.outcome import MISSED, trouble
 from tests.trials.run import Field, trial
 
@@ -140,7 +140,9 @@ SHARED = ("mask", "same-data", "shuffled")
 """Kinds that take several ranks a replica; each other kind shows with one rank a host, in less time."""
 
 
-@pytest.mark.parametrize("kind", some_of([kind for kind in INSIDE if kind != "slow"], *SAMPLE, main=MAIN))
+@pytest.mark.parametrize(
+    "kind", some_of([kind for kind in INSIDE if kind not in ("slow", *STAGED)], *SAMPLE, main=MAIN)
+)
 def test_an_injected_fault_is_found_and_only_its_rank_is_named(kind: str, field: Field) -> None:
     if not kind.startswith(SHARED):
         field = replace(field, ranks=1, tp=1)

@@ -36,6 +36,10 @@ def test_a_stage_that_gets_stuck_is_named_and_healthy_stages_are_silent(lab: Lab
         ("exit@6:3", "smoke-crash", 6),
         ("stop@1:3", "smoke-hang", 1),
         ("skip@4:3", "smoke-mismatch", 4),
+        ("tag@3:5", "smoke-mismatch", 3),
+        ("wrong-result@5:3/tp", "smoke-collective-wrong", 5),
+        ("wrong-result@6:3/pair", "smoke-collective-wrong", 6),
+        ("shape@3:4/pair", "smoke-mismatch", 3),
         *(
             pytest.param(*each, marks=pytest.mark.long)
             for each in (
@@ -48,6 +52,15 @@ def test_a_stage_that_gets_stuck_is_named_and_healthy_stages_are_silent(lab: Lab
                 ("skip@6:4/embedding", "smoke-mismatch", 6),
                 ("skip@2:3/pp", "smoke-mismatch", 2),
                 ("skip@3:4/pair", "smoke-mismatch", 3),
+                ("peer@2:4", "smoke-mismatch", 2),
+                ("peer@6:4/pp", "smoke-mismatch", 6),
+                ("dtype@4:4/pair", "smoke-mismatch", 4),
+                ("stuck@5:3/pair", "smoke-hang", 5),
+                ("kill@1:4/tp", "smoke-crash", 1),
+                ("wrong-result@1:7/embedding", "smoke-collective-wrong", 1),
+                ("wrong-result@2:7/pp", "smoke-collective-wrong", 2),
+                ("lost-part@1:5", "smoke-collective-wrong", 1),
+                ("extra@2:3/pp", "smoke-mismatch", 2),
                 ("shape@5:3/tp", "smoke-mismatch", 5),
             )
         ),
@@ -101,6 +114,34 @@ def test_in_another_order_of_ranks_with_several_stages_a_rank_or_shards(
     found = json.loads(report.read_bytes())
     assert (done.returncode, found["findings"]) == (0, []), done.stdout
     assert SAID[plan] in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "rank"),
+    [
+        ("skip@5/ep", "smoke-mismatch", 5),
+        ("shape@3/ep", "smoke-mismatch", 3),
+        ("wrong-result@6/cp", "smoke-collective-wrong", 6),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (
+                ("stuck@1/cp", "smoke-hang", 1),
+                ("wrong-result@2/ep", "smoke-collective-wrong", 2),
+                ("dtype@4/cp", "smoke-mismatch", 4),
+                ("op@2/ep", "smoke-mismatch", 2),
+            )
+        ),
+    ],
+)
+def test_a_rank_that_sends_other_counts_to_experts_or_breaks_a_ring_is_named(
+    lab: Lab, tmp_path: Path, fault: str, check: str, rank: int
+) -> None:
+    report = tmp_path / "report.json"
+    args = ("smoke", "node[1-2]", "--python", sys.executable, *CUT[:2], "--plan", "cp=2,ep=2,tp=2")
+    done = lab.doctor(*args, "--inject", fault, "--json", str(report))
+    found = json.loads(report.read_bytes())
+    named = [(each["check"], each["rank"]) for each in found["findings"] if each["status"] == "fail"]
+    assert (done.returncode, named) == (1, [(check, rank)]), done.stdout
 
 
 def test_a_plan_that_does_not_divide_the_ranks_is_refused_and_nothing_starts(lab: Lab) -> None:

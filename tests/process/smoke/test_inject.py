@@ -97,7 +97,7 @@ def test_a_rank_that_calls_something_else(kind: str, change: Callable[[Any], Any
     assert off is not None
     entered, wanted = off
     assert (wanted.call.group, wanted.call.op, wanted.call.step) == ("dp", "all_reduce", STEP)
-    assert entered.call == change(wanted.call)
+    assert entered.call._replace(end=-1) == change(wanted.call)
     assert entered.position == wanted.position
     assert disturbed(ranks) == [1]
     assert not any(off_schedule(rank, shape) for rank in ranks if rank.place != 1)

@@ -145,6 +145,8 @@ def page_of(runner: _Runner, fault: Fault) -> Sample:
         bytes=call.bytes if call else 0,
         inside=runner.inside,
         still=1.3,
+        end=call.end if call else -1,
+        tag=call.tag if call else 0,
     )
 
 

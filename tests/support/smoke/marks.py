@@ -59,8 +59,10 @@ class _Recorder(RankPage):
         self.entered: list[tuple[str, int, str, str, int]] = []
         self.marks = 0
 
-    def enter(self, group: str, seq: int, op: str, dtype: str, size: int) -> None:
-        super().enter(group, seq, op, dtype, size)
+    def enter(
+        self, group: str, seq: int, op: str, dtype: str, size: int, end: int = -1, tag: int = 0
+    ) -> None:
+        super().enter(group, seq, op, dtype, size, end, tag)
         self.entered.append((GROUPS[self.group], self.seq, OPS[self.op], DTYPES[self.dtype], self.bytes))
 
     def mark(self) -> None:
@@ -127,12 +129,12 @@ def _refused(comm: Any) -> None:
     """The error of a backend that does not support a dtype."""
     right = comm._call
 
-    def call(group: str, op: str, x: Any, do: Any) -> None:
-        def refuse() -> None:
-            do()
+    def call(group: str, op: str, x: Any, do: Any, *about: int) -> None:
+        def refuse(*told: Any) -> None:
+            do(*told)
             raise RuntimeError("Invalid scalar type")
 
-        right(group, op, x, refuse if str(x.dtype) == "torch.bfloat16" else do)
+        right(group, op, x, refuse if str(x.dtype) == "torch.bfloat16" else do, *about)
 
     comm._call = call
 

@@ -113,7 +113,8 @@ def _output(seen: dict[str, Any]) -> RankOutput:
     for line in seen.pop("lines"):
         event = json.loads(line)
         if event["ev"] == "entered":
-            call = CollectiveCall(event["step"], event["group"], event["op"], event["dtype"], event["bytes"])
+            shown = event["step"], event["group"], event["op"], event["dtype"], event["bytes"]
+            call = CollectiveCall(*shown, (), *event["about"])
             entries.append(ScheduledCall(event["position"], event["phase"], event["seq"], call))
         else:
             events.append(msgspec.convert(event, Event))
@@ -131,10 +132,22 @@ class RecordedPage(RankPage):
 
     say: Callable[[dict[str, Any]], None]
 
-    def enter(self, group: str, seq: int, op: str, dtype: str, size: int) -> None:
-        super().enter(group, seq, op, dtype, size)
+    def enter(
+        self, group: str, seq: int, op: str, dtype: str, size: int, end: int = -1, tag: int = 0
+    ) -> None:
+        super().enter(group, seq, op, dtype, size, end, tag)
         where = {"ev": "entered", "position": self.position, "phase": PHASES[self.phase], "step": self.step}
-        self.say({**where, "seq": seq, "group": group, "op": op, "dtype": dtype, "bytes": size})
+        self.say(
+            {
+                **where,
+                "seq": seq,
+                "group": group,
+                "op": op,
+                "dtype": dtype,
+                "bytes": size,
+                "about": [end, tag],
+            }
+        )
 
 
 class Child:

@@ -22,7 +22,7 @@ from doctor.smoke.events import (
     TrainStep,
     Transfer,
 )
-from doctor.smoke.judge.deviation import entries_of
+from doctor.smoke.judge.deviation import due_bytes, entries_of
 from doctor.smoke.onhost.bandwidthplan import meetings
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.random_bytes import hashed, words
@@ -168,7 +168,23 @@ def step_at(shape: CellShape, step: int, place: int) -> TrainStep:
         cpu=0.010 * noise(shape, "cpu", step, place),
         compute=0.0105 * noise(shape, "cpu", step, place),
         wait=0.002,
+        sizes=dict(due_bytes(shape, place)[step]),
+        held=held_at(shape, step, place),
     )
+
+
+def held_at(shape: CellShape, step: int, place: int) -> dict[str, tuple[int, float, float, float]]:
+    """All members hold the same bits, and the sum of what they gave; what is sent arrives."""
+    found = {}
+    for group in shape.groups:
+        members = shape.members(group, place)
+        if len(members) > 1 and group not in ("world", "cp", "ep"):
+            (bits,) = words(f"{shape.seed} held {group} {members} {step}", 1)
+            found[group] = (bits, 1.5, 1.5 * len(members), 3.0)
+    for peer in shape.members("pp", place) if shape.stages > 1 else ():
+        for name, ends in ((f"to {peer}", (place, peer)), (f"from {peer}", (peer, place))):
+            found[name] = (words(f"{shape.seed} sent {ends} {step}", 1)[0], 0.0, 0.0, 0.0)
+    return found
 
 
 def loss_at(shape: CellShape, step: int, dp: int) -> float:

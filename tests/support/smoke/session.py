@@ -151,7 +151,7 @@ class Cluster:
         """The page of a rank: inside the first collective of its milestone, unless it halts."""
         at, version = self.reached[rank], self.version[rank]
         if at < 0:
-            return (0,) * 11
+            return (0,) * 13
         phase, step = MILESTONES[at]
         seat = self.plan.seat(rank)
         entries = entries_of(self.plan.shape(seat.cell), seat.place)
@@ -161,7 +161,7 @@ class Cluster:
         if at > READY and not fitting:
             fitting = list(entries[-1:])
         if not fitting:
-            return (version, 100 + rank, PHASES.index(phase), step, *(0,) * 7)
+            return (version, 100 + rank, PHASES.index(phase), step, *(0,) * 9)
         entry = fitting[0]
         call = entry.call
         halts = self.script.halt.get(rank, 0) == at + 1 or phase == "done"
@@ -174,6 +174,8 @@ class Cluster:
             entry.position,
             *names,
             call.bytes,
+            call.end + 1,
+            call.tag,
             int(not halts),
         )
 

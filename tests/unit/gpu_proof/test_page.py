@@ -86,9 +86,9 @@ OF_REPLICAS = {"same-data", "no-sync", "lost-part", "no-update", "param-bit"}
 @pytest.mark.parametrize(
     ("shape", "left"),
     [
-        (Shape(4, 2), set()),
-        (Shape(2, 2), OF_REPLICAS | {"slow"}),
-        (Shape(1, 1), OF_RANKS | OF_REPLICAS | {"slow"}),
+        (Shape(4, 2), {"peer", "tag"}),
+        (Shape(2, 2), OF_REPLICAS | {"slow", "peer", "tag"}),
+        (Shape(1, 1), OF_RANKS | OF_REPLICAS | {"slow", "peer", "tag"}),
     ],
 )
 def test_what_takes_more_ranks_is_left_out(shape: Shape, left: set[str]) -> None:

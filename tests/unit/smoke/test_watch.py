@@ -50,6 +50,8 @@ def line(
         OPS.index(call.op),
         DTYPES.index(call.dtype),
         call.bytes,
+        call.end + 1,
+        call.tag,
         int(inside),
     )
     return PageLine(rank, page, state=state)
@@ -267,7 +269,7 @@ def test_a_silent_host_is_asked_before_the_limit(quiet: float, silence: float, a
 
 def test_a_silent_host_is_not_asked_while_torch_starts() -> None:
     watched = watch()
-    show(watched, 102, [PageLine(rank, (2, 1, 1, *(0,) * 8)) for rank in range(4)], quiet=9.0)
+    show(watched, 102, [PageLine(rank, (2, 1, 1, *(0,) * 10)) for rank in range(4)], quiet=9.0)
     watched.hosts["node2"].silence = 9.0
     assert watched.alarm(111.0) is None
 
@@ -311,7 +313,7 @@ def test_ranks_that_import_torch_themselves_are_given_time() -> None:
     watched = watch()
     for host in watched.hosts.values():
         host.ready_at, host.imported_at = 100.0, 106.0
-    blank = [PageLine(rank, (0,) * 11) for rank in range(4)]
+    blank = [PageLine(rank, (0,) * 13) for rank in range(4)]
     show(watched, 110, blank)
     assert watched.limit(0) == pytest.approx(15.0 + 4 * 6.0)
     for host in watched.hosts.values():

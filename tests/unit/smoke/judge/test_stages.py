@@ -101,6 +101,19 @@ def test_a_rank_that_leaves_out_or_changes_a_call_is_named_alone(fault: object, 
         assert (charge.check, charge.ranks) == ("smoke-mismatch", (rank,)), entry
 
 
+@pytest.mark.parametrize(
+    ("changed", "kind", "words"),
+    [({"end": 3}, "peer", "with rank 3 instead of 5"), ({"tag": 6}, "tag", "with tag 6 instead of 0")],
+)
+def test_a_rank_that_calls_another_rank_or_with_another_tag_is_named_alone(
+    changed: dict[str, int], kind: str, words: str
+) -> None:
+    entry = next(each for each in calls(SMALL, 1) if each.call.group == "pair")
+    (charge,) = judge(frozen(SMALL, {1: altered(entry.position, **changed)}, kind="mismatch"))
+    assert (charge.check, charge.kind, charge.ranks) == ("smoke-mismatch", kind, (1,))
+    assert charge.summary.endswith(words)
+
+
 def test_healthy_stages_are_silent_and_so_is_one_with_more_to_do() -> None:
     run = healthy(replace(SMALL, steps=30))
     assert judge(run) == ()

@@ -121,13 +121,11 @@ def _begins(before: Scan, part: Scan) -> bool:
     if before.mark is PartEnd.ENDED:
         return calm and bool(part.over)
     if before.mark in (PartEnd.AGAIN, PartEnd.BEGUN):
-        times = _not_none(before.first_at, part.first_at)
-        later = len(times) == 2 and times[1] - times[0] > _OF_ONE_START
         ended = any(symptom.startswith("slurm-") for symptom, _, _ in before.fold.seen)
         same = before.launchers != part.launchers or _causes(before) == _causes(part) or not _causes(part)
         ended = ended or (before.mark is PartEnd.BEGUN and (calm or not same))
         judged = calm or part.odd or part.fold.seen
-        return (later or ended) and bool(before.fold.seen or before.odd) and bool(judged)
+        return (_later(before, part) or ended) and bool(before.fold.seen or before.odd) and bool(judged)
     if before.mark is PartEnd.OVER:
         if before.last_at is None or part.first_at is None or part.first_at <= before.last_at:
             return False
@@ -142,6 +140,11 @@ def _begins(before: Scan, part: Scan) -> bool:
     if part.odd and all(name.startswith(CUT_OFF) for name in part.odd):
         return False  # the traceback of the launcher itself
     return not part.gave_up and part.forms[Form.PLAIN] > 0
+
+
+def _later(before: Scan, part: Scan) -> bool:
+    times = _not_none(before.first_at, part.first_at)
+    return len(times) == 2 and times[1] - times[0] > _OF_ONE_START
 
 
 def _causes(part: Scan) -> set[str]:
@@ -166,6 +169,10 @@ def joined(one: Scan, other: Scan) -> Scan:
             known.count += each.count
             known.last = each.last
     one.learned.add(other.learned)
+    final = not (one.mark is PartEnd.BEGUN and _later(one, other))  # else the program has begun again
+    odd = {
+        wording: (who, replace(line, final=line.final and final)) for wording, (who, line) in one.odd.items()
+    }
     return replace(
         one,
         **{name: getattr(one, name) | getattr(other, name) for name in _UNITED},
@@ -175,7 +182,7 @@ def joined(one: Scan, other: Scan) -> Scan:
         first_at=min(_not_none(one.first_at, other.first_at), default=None),
         last_at=max(_not_none(one.last_at, other.last_at), default=None),
         last=other.last or one.last,
-        odd={**other.odd, **one.odd},
+        odd={**other.odd, **odd} if final else {**odd, **other.odd},
         curves=other.curves or one.curves,
         problem=one.problem or other.problem,
         mark=other.mark,

@@ -271,6 +271,16 @@ def test_a_rank_that_begins_late_and_loses_another_is_of_the_same_attempt(tmp_pa
     assert pasted(tmp_path, ABOUT + raised("KeyError: 'a'"), ABOUT + raised(lost)).beside == ()
 
 
+def test_starts_on_whose_number_the_files_disagree_do_not_end_a_job_that_goes_on(tmp_path: Path) -> None:
+    """What ended a rank is not its last word if it begins again, even if its last start is not told apart."""
+    waits = "".join(f"waiting for the others, {n} of them are here\n" for n in range(300))
+    (tmp_path / "workerlog.0").write_text(ABOUT + steps(0, 90))
+    failed = began("08:56:29", steps(0, 3) + raised("KeyError: 'eval_f1'"))
+    (tmp_path / "workerlog.1").write_text(failed + began("10:35:11", waits))
+    said = concluded(tmp_path)
+    assert not any("ended with an exception" in each.says for each in said.charges)
+
+
 @pytest.mark.parametrize("where", ["", "site-packages/"])
 def test_the_launcher_of_another_host_ends_no_attempt(where: str, tmp_path: Path) -> None:
     """Each writes the path of its module as its version of torch does."""

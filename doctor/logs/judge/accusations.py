@@ -108,6 +108,12 @@ def absent(case: LogCase) -> LogBlame | None:
     return LogBlame(never, (), events, Confidence.STRONG)
 
 
+def nobody_came(missing: LogBlame) -> bool:
+    """Whether only the head itself was at the rendezvous."""
+    counts = [_JOINED.search(each.line.text) for each in missing.events]
+    return all(each is not None and int(each[1]) == 1 for each in counts)
+
+
 def _lacking(case: LogCase, text: str, expected: int, absent: int | None) -> tuple[set[int], str]:
     """The ranks that did not come, and how that is known; `absent` is their number, if a line states it."""
     if agents := _AGENTS.search(text):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from doctor.logs.judge.accusations import absent, accused
+from doctor.logs.judge.accusations import absent, accused, nobody_came
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import raised
@@ -148,7 +148,7 @@ def _absent_or_linked(case: LogCase) -> LogBlame | None:
     if missing is None:
         return None
     heads = (party for each in missing.events for party in each.who if key(party)[0] != "file")
-    way = link(case, tuple(dict.fromkeys(heads)))
+    way = link(case, tuple(dict.fromkeys(heads)), alone=nobody_came(missing))
     if way is None:
         return missing
     return replace(way, events=(*way.events, *missing.events), how=(*way.how, missing.says))

@@ -1,13 +1,13 @@
 """Connections that could not be made or broke, and chains of "A waits for B"."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind
-from doctor.logs.judge.parties import Key, bare, key
+from doctor.logs.judge.parties import Key, bare, is_name, key
 from doctor.logs.judge.words import titled, told, who
 from doctor.logs.model import Party
 from doctor.model import UNDECIDED, Confidence
@@ -17,9 +17,9 @@ from doctor.waits import common_end
 Pair = tuple[Key, Key]
 
 
-def link(case: LogCase, heads: tuple[Party, ...] = ()) -> LogBlame | None:
+def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> LogBlame | None:
     """Blame both ends of a link, or, if there are several links, the end that all of them share. `heads`: the
-    other end of lines that do not name one.
+    other end of lines that do not name one; `alone`: only the head itself came to the rendezvous.
     """
     events = case.of(SuspectKind.LINK)
     if not events:
@@ -27,6 +27,7 @@ def link(case: LogCase, heads: tuple[Party, ...] = ()) -> LogBlame | None:
     beside = [each for each in case.of(SuspectKind.CONFIRMS) if explains(each, events[0])]
     said = dict.fromkeys(each.sighting.taken.get("host") for each in beside)
     heads = heads or tuple(case.places.settled(Party(host=host), None) for host in said if host)
+    at_head = _at_head(events, heads) if alone else None
     parties: dict[Key, Party] = {}
     pairs: list[Pair] = []
     of_end = {
@@ -40,8 +41,8 @@ def link(case: LogCase, heads: tuple[Party, ...] = ()) -> LogBlame | None:
             here = key(one, event.line.file)
             parties.setdefault(here, one)
             for peer in event.peers or of_end.get(here, heads):
-                there = key(peer, event.line.file)
-                parties.setdefault(there, peer)
+                there = key(at_head or peer, event.line.file)
+                parties.setdefault(there, at_head or peer)
                 pairs.append((here, there))
     pairs = list(dict.fromkeys(pairs))
     head = events[0]
@@ -96,6 +97,15 @@ def _named_by_most(
 def _place(party: Party) -> Party:
     """The host of a process without a rank: a link joins hosts, whichever process meets its fault."""
     return replace(party, pid=None) if party.rank is None and party.host else party
+
+
+def _at_head(events: Iterable[Event], heads: Collection[Party]) -> Party | None:
+    """The head, with the address that all others tried to reach, if it is certain that this is its own."""
+    named = {each.host for each in heads}
+    sought = {peer.host for event in events for peer in event.peers}
+    if len(named) != 1 or len(sought) != 1 or any(each and is_name(each) for each in sought):
+        return None
+    return Party(host=next(iter(named)), address=next(iter(sought)))
 
 
 def _between(one: str, other: str, head: Event) -> str:

@@ -227,7 +227,7 @@ class MindSpore(Framework):
         count = int(x.size)
         if count not in self.signs:
             self.signs[count] = (numpy.frombuffer(drawn("signs", count), numpy.uint8) & 1) * 2.0 - 1.0
-        numbers = x.asnumpy().astype(numpy.float64)
+        numbers = x.asnumpy().astype(numpy.float64).ravel()
         return float((numbers * self.signs[count]).sum()), float(numpy.abs(numbers).sum())
 
     def model(self, comm: Comm) -> Model:

@@ -95,7 +95,6 @@ COUNTERS = (
     Counter(r"edac ce_count", "its memory had {n} errors that were corrected", 10),
     Counter(r"net (\S+) carrier_changes", "its network interface {0} lost or got its link {n} times", 1),
     Counter(r"net (\S+) (\S+)", "its network interface {0} counted {n} more {1}", 20),
-    Counter(r"ib (\S+) link_downed", "its InfiniBand port {0} lost its link {n} times", 1),
     Counter(r"ib (\S+) (\S+)", "its InfiniBand port {0} counted {n} more {1}", 10),
     Counter(r"steal", "its hypervisor took {n} s of its processors' time", MANY_OF_ALL, share=True),
     Counter(r"celsius", "it had {now} degrees, {was} at other times", 10, counts=False),

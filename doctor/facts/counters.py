@@ -16,6 +16,7 @@ def _counters(capture: Capture) -> Mapping[str, float]:
     return {name: float(value) for value, name in found}
 
 
+# Not the counters of InfiniBand ports: a card that may not read them writes an error into its kernel's log.
 COUNTERS = Fact("counters", Run(host_program(__file__, "counters.sh")), _counters, slow=True)
 """Name -> value, such as "throttled" or "net eth0 rx_dropped"."""
 

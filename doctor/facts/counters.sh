@@ -1,9 +1,7 @@
 cd /sys/class || exit 1
 { grep -sH '^-*[0-9]' net/*/carrier_changes net/*/statistics/[rt]x_errors \
     net/*/statistics/*_dropped net/*/statistics/rx_crc_errors net/*/statistics/rx_missed_errors \
-    infiniband/*/ports/*/counters/*err* infiniband/*/ports/*/counters/link_downed \
-    infiniband/*/ports/*/counters/port_*_discards infiniband/*/ports/*/hw_counters/*err* \
-    infiniband/*/ports/*/hw_counters/out_of_sequence hwmon/hwmon*/temp*_input thermal/thermal_zone*/temp \
+    infiniband/*/ports/*/hw_counters/*err* infiniband/*/ports/*/hw_counters/out_of_sequence hwmon/hwmon*/temp*_input thermal/thermal_zone*/temp \
     ../devices/system/cpu/cpu*/cpufreq/scaling_cur_freq \
     ../devices/system/cpu/cpu*/thermal_throttle/*_throttle_count ../devices/system/edac/mc/mc*/[cu]e_count
   grep -sH '^some' /proc/pressure/cpu /proc/pressure/memory /proc/pressure/io

@@ -3,7 +3,7 @@
 Which of two members is wrong is told by sums: what all gave, added up, is what each of them must hold.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from doctor.model import Confidence, Evidence
 from doctor.smoke.events import TrainStep
@@ -20,36 +20,49 @@ def unequal(cell: Cell, end: int) -> list[SmokeCharge]:
     shape = cell.shape
     every = ((group, tuple(shape.members(group, place))) for group in shape.groups for place in cell.places)
     groups = [(group, members) for group, members in dict.fromkeys(every) if len(members) > 1]
-    for step, said in enumerate(cell.common_steps(cell.places) if cell.within is None else ()):
-        if step >= end or not all(each.finite for each in said.values()):
+    steps = cell.common_steps(cell.places) if cell.within is None else []
+    for step, said in enumerate(steps[:end]):
+        if not all(each.finite for each in said.values()):
             break
-        if found := [*_in_groups(cell, step, said, groups), *_over_edges(cell, step, said, groups)]:
+        if found := [*_in_groups(cell, step, steps, groups), *_over_edges(cell, step, said, groups)]:
             return found
     return []
 
 
-def _in_groups(cell: Cell, step: int, said: Said, groups: Groups) -> Iterator[SmokeCharge]:
+def _in_groups(cell: Cell, step: int, steps: Sequence[Said], groups: Groups) -> Iterator[SmokeCharge]:
     for group, members in groups:
-        held = {place: said[place].held[group] for place in members if group in said[place].held}
-        bits = {place: each[0] for place, each in held.items()}
-        found = vote(bits) if len(held) == len(members) and alike(cell, members) else None
+        held = _held(steps[step], group, members)
+        found = vote({place: each[0] for place, each in held.items()}) if alike(cell, members) else None
         if found is None:
             continue
-        given, most = (sum(each[index] for each in held.values()) for index in (1, 3))
-        off = tuple(place for place, each in held.items() if not abs(each[2] - given) <= LIMIT * most)
-        odd, decided = (off, True) if 0 < len(off) < len(members) else found
+        odd = next(filter(None, (_astray(said, group, members) for said in steps[step:])), ())
         words = f"what it holds after its {group} collectives is not what the others hold"
-        if not decided:
+        if not odd and not found.decided:
             words = f"members of a group hold different results of {group} collectives"
         lines = [f"{cell.name(place)}: {each[0]:012x}, sum {each[2]:.9g}" for place, each in held.items()]
         yield SmokeCharge(
-            *worded("held", words=words, step=step, expected=f"equal bits, and the sum {given:.9g}"),
-            ranks=cell.numbers(odd),
-            victims=cell.numbers(set(members) - set(odd)),
+            *worded("held", words=words, step=step, expected="the same bits on all members"),
+            ranks=cell.numbers(odd or found.odd),
+            victims=cell.numbers(set(members) - set(odd or found.odd)),
             step=step,
-            undecided=not decided,
+            undecided=not odd and not found.decided,
             evidence=(Evidence(f"results of {group} in step {step}", "\n".join(lines[:32])),),
         )
+
+
+def _held(said: Said, group: str, members: Iterable[int]) -> dict[int, tuple[int, float, float, float]]:
+    """What the members hold; nothing if one of them did not tell."""
+    held = {place: said[place].held.get(group) for place in members}
+    known = {place: each for place, each in held.items() if each}
+    return known if len(known) == len(held) else {}
+
+
+def _astray(said: Said, group: str, members: Sequence[int]) -> tuple[int, ...]:
+    """The members whose sums are not what all gave, if the step has sums and some are right."""
+    held = _held(said, group, members)
+    given, most = (sum(each[index] for each in held.values()) for index in (1, 3))
+    off = tuple(place for place, each in held.items() if most and not abs(each[2] - given) <= LIMIT * most)
+    return off if len(off) < len(members) else ()
 
 
 def _over_edges(cell: Cell, step: int, said: Said, groups: Groups) -> Iterator[SmokeCharge]:

@@ -51,7 +51,8 @@ class Comm:
         self.seq: dict[str, int] = {}
         self.sizes: dict[str, int] = {}
         self.held: dict[str, list[float]] | None = None
-        """Group -> a number of the bits after its calls, the sums before and after, and magnitudes."""
+        """Group -> a number of the bits after its calls; if `sums`, those before and after, and sizes."""
+        self.sums = False
 
     def ones(self, elements: int) -> Any:
         return self.framework.tensor(encoded([1] * elements, "float32"), "float32")
@@ -128,8 +129,8 @@ class Comm:
         size = self.framework.size_of(x) * BYTES[dtype]
         self.sizes[group] = self.sizes.get(group, 0) + size
         noted = self.held is not None and group != "pair" and op not in ("reduce", "reduce_scatter")
-        gives = noted and op != "all_reduce_max" and (not about or about[0] == self.place)
-        given = self.framework.tally(x)[1:] if gives else (0.0, 0.0)
+        gives = noted and self.sums and op != "all_reduce_max" and (not about or about[0] == self.place)
+        given = self.framework.tally(x, True)[1:] if gives else (0.0, 0.0)
         self.framework.synchronise()  # time for pending computation does not count as waiting
         self.page.enter(group, self.seq[group], op, dtype, size, *about)
         began = time.perf_counter()
@@ -145,7 +146,7 @@ class Comm:
 
     def _note(self, name: str, x: Any, given: tuple[float, float] = (0.0, 0.0), adds: float = 0.0) -> None:
         if x is not None and self.held is not None:
-            bits, total, _ = self.framework.tally(x)
+            bits, total, _ = self.framework.tally(x, adds > 0 and self.sums)
             old, before, after, size = self.held.get(name, (0, 0.0, 0.0, 0.0))
             sums = before + given[0], after + total * adds, size + given[1]
             self.held[name] = [(31 * int(old) + bits) % 2**48, *sums]

@@ -176,9 +176,9 @@ class Framework:
         """The sum of all numbers with fixed signs, and of their magnitudes; it multiplies no matrices."""
         raise NotImplementedError
 
-    def tally(self, x: Any) -> tuple[int, float, float]:
+    def tally(self, x: Any, sums: bool) -> tuple[int, float, float]:
         """A number of all bits, and sums of all numbers and of their magnitudes, which are quick to get."""
-        return int(hashed(self.bytes_of(x))[:8], 16), *self.projection(x)
+        return int(hashed(self.bytes_of(x))[:8], 16), *(self.projection(x) if sums else (0.0, 0.0))
 
     def model(self, comm: Any) -> Model:
         """A rank's part of the model, with all zeros: see `Model`."""

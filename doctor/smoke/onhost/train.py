@@ -65,7 +65,8 @@ class Trainer:
         queued = self._queued()
         before = self.fingerprint() if self.shape.zero or self.shape.ps else ""  # the step overwrites them
         sample, streams = self.batch(step), self.streams.draw()
-        if shown(self.shape, step):
+        self.comm.sums = shown(self.shape, step)
+        if self.comm.sums:
             hashes: dict[str, Any] = {name: self.fingerprint(x) for name, x in sample._asdict().items()}
             self.comm.say({"ev": "batch", "step": step, **hashes, "streams": streams})
         began, burnt, waited = time.perf_counter(), self.framework.burnt(), self.comm.wait

@@ -30,6 +30,10 @@ def held(
     return with_steps(healthy(plan), rank, change, first)
 
 
+def without_sums(step: TrainStep) -> Any:
+    return changed(step, held={name: (each[0], 0.0, 0.0, 0.0) for name, each in step.held.items()})
+
+
 @pytest.mark.parametrize("plan", [CUT, SHARED, SERVED, plan_of(2, 2, tp=2), plan_of(1, 1)])
 def test_equal_results_are_silent(plan: SmokePlan) -> None:
     assert judge(healthy(plan)) == ()
@@ -60,6 +64,15 @@ def test_a_bit_that_no_sum_shows_has_two_suspects_of_two_and_one_of_four() -> No
     assert (charge.ranks, charge.undecided) == ((4, 5), True)
     (charge,) = judge(held(SHARED, 5, "dp", 1))
     assert (charge.ranks, charge.undecided) == ((5,), False)
+
+
+def test_sums_of_a_later_step_tell_which_of_two_is_wrong() -> None:
+    """They are made in some steps only."""
+    run = held(CUT, 5, "tp", 1, 1.0)
+    for rank in range(8):
+        run = with_steps(run, rank, without_sums, 0, 8)
+    (charge,) = judge(run)
+    assert (charge.ranks, charge.step, charge.undecided) == ((5,), STEP, False)
 
 
 def test_who_got_something_else_than_was_sent_is_named_alone() -> None:

@@ -33,12 +33,12 @@ _COUNT = re.compile(r"/sys/devices/system/cpu/cpu\d{1,5}/thermal_throttle/packag
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """`heat`: how often a processor was held down for heat, or None if its host does not count that; `uptime`
-    is in seconds.
+    """`heat`: how often a processor was held down for heat, or None if its host does not count that, in the
+    `hours` since its start.
     """
 
     heat: int | None
-    uptime: float
+    hours: int
 
 
 def _heat(capture: Capture) -> Heat:
@@ -47,7 +47,7 @@ def _heat(capture: Capture) -> Heat:
     up = re.match(r"\d{1,12}(?:\.\d{1,6})?(?= )", found.get("/proc/uptime", ""))
     return Heat(
         max((int(each) for each in heat if re.fullmatch(r"\d{1,18}", each)), default=None),
-        float(up[0]) if up else 0,
+        int(float(up[0])) // HOUR if up else 0,
     )
 
 
@@ -85,11 +85,7 @@ def cpu_throttled(heat: Mapping[str, Heat]) -> Iterator[Problem]:
     What to do: look at fans, filters and the temperature of the air; the log of the BMC names a fan that
     failed.
     """
-    rates = {
-        host: own.heat * HOUR / max(own.uptime, HOUR)
-        for host, own in heat.items()
-        if own.heat is not None and own.uptime
-    }
+    rates = {host: own.heat / max(own.hours, 1) for host, own in heat.items() if own.heat is not None}
     if len(rates) <= ENOUGH:
         raise Skip("fewer than three hosts count how often their processors are held down")
     for host, rate in rates.items():

@@ -30,7 +30,7 @@ from doctor.api import (
 )
 from doctor.facts.network import ADDRESSES
 
-A_DAY = 86400
+HOUR, A_DAY = 3600, 24
 OFTEN = 10
 """A link that was lost less often is not named: cables are pulled, and switches are restarted."""
 FAR_ABOVE = 10
@@ -45,13 +45,13 @@ _MEMBER = re.compile(rf"{_NET}([^/]{{1,15}})/slave_([^/]{{1,15}})/bonding_slave/
 @dataclass(frozen=True, slots=True)
 class Wires:
     """`duplex` and `changes` of each interface, as far as they are known; `bonds`: of each bond the members
-    that carry nothing, and why: "eth1" -> "down". `uptime` is in seconds, 0 if unknown.
+    that carry nothing, and why: "eth1" -> "down". `hours` since the start of the host, 0 if unknown.
     """
 
     duplex: Mapping[str, str]
     changes: Mapping[str, int]
     bonds: Mapping[str, Mapping[str, str]]
-    uptime: float
+    hours: int
 
 
 def _wires(capture: Capture) -> Wires:
@@ -71,7 +71,7 @@ def _wires(capture: Capture) -> Wires:
             bond: _lost(mode, said["bonding/ad_aggregator"].get(bond, ""), members[bond])
             for bond, mode in said["bonding/mode"].items()
         },
-        float(up[0]) if up else 0,
+        int(float(up[0])) // HOUR if up else 0,
     )
 
 
@@ -214,9 +214,9 @@ def link_flapping(
     for host, own in wires.items():
         data = plan.data_address(host)
         link = next((name for name, held in addresses.get(host, {}).items() if data in held), "")
-        if link in own.changes and own.uptime:
+        if link in own.changes and own.hours:
             lost = own.changes[link] // 2
-            rates[host] = link, lost, lost / max(own.uptime / A_DAY, 1)
+            rates[host] = link, lost, lost / max(own.hours / A_DAY, 1)
     if len(rates) <= ENOUGH:
         raise Skip("the links of fewer than three hosts are known")
     for host, (link, lost, rate) in rates.items():

@@ -41,13 +41,13 @@ APART = "up, but the switch has not joined it to the others (LACP)"
 def test_the_members_of_a_bond(changed: Mapping[str, str], lost: Mapping[str, str]) -> None:
     wires = held(WIRES, {**BOND, **changed})
     assert wires.bonds == {"bond0": lost}
-    assert (wires.duplex, wires.changes, wires.uptime) == ({"bond0": "full"}, {"bond0": 4}, 86400.1)
+    assert (wires.duplex, wires.changes, wires.hours) == ({"bond0": "full"}, {"bond0": 4}, 24)
 
 
 def test_nothing_is_known_of_a_host_without_the_files() -> None:
     wires = held(WIRES, {"/proc/uptime": "garbage"})
-    assert (wires.bonds, wires.duplex, wires.changes, wires.uptime) == ({}, {}, {}, 0)
-    assert (held(HEAT, {}).heat, held(HEAT, {}).uptime) == (None, 0)
+    assert (wires.bonds, wires.duplex, wires.changes, wires.hours) == ({}, {}, {}, 0)
+    assert (held(HEAT, {}).heat, held(HEAT, {}).hours) == (None, 0)
 
 
 @given(st.dictionaries(st.sampled_from([*BOND]), st.text(max_size=40)))
@@ -58,7 +58,7 @@ def test_anything_may_stand_in_the_files(changed: Mapping[str, str]) -> None:
 def test_the_highest_count_of_a_processor_is_taken() -> None:
     at = "/sys/devices/system/cpu/cpu{}/thermal_throttle/package_throttle_count"
     heat = held(HEAT, {at.format(0): "12", at.format(40): "34818", "/proc/uptime": "7200.00 1.00"})
-    assert (heat.heat, heat.uptime) == (34818, 7200)
+    assert (heat.heat, heat.hours) == (34818, 2)
 
 
 AT = "/proc/driver/nvidia/gpus/0000"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from doctor.live import threads
 from doctor.live.collectives import meets
 from doctor.live.evidence import JobMember, LiveEvidence
+from doctor.live.jobs.strangers import same_by_connections
 from doctor.live.onhost.launchers import NAMELESS
 from doctor.live.wires import SHORT, Key, Wire, key, wires
 from doctor.text.grouped import grouped
@@ -44,7 +45,7 @@ def parts(evidence: LiveEvidence) -> Iterator[JobPart]:
 
 def _by_name(evidence: LiveEvidence) -> dict[str, list[list[JobMember]]]:
     """The members of each name, one list for each owner. A helper has the owner of its rank."""
-    same = {**_same_by_wires(evidence), **_same_by_numbers(evidence)}
+    same = {**same_by_connections(evidence), **_same_by_wires(evidence), **_same_by_numbers(evidence)}
     owners = {key(m): m.user for host in evidence.hosts for m in host.members if m.helps is None}
     found: dict[str, dict[str, list[JobMember]]] = {}
     for host in evidence.hosts:

@@ -128,8 +128,8 @@ weigh-some: $(VENV)/.ready
 	  $(BIN)/python -m tests.exam --weigh doctor/logs/judge --draw 4 --seed "$$(date +%j)" --file "$$kept"
 
 # What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
-gpu-proof: $(VENV)/.installed
-	$(BIN)/python -m tests.gpu_proof --python $(PYTHON)
+gpu-proof: $(VENV)/.tested
+	$(BIN)/python -m tests.gpu_proof --python $(PYTHON) $(PROOF_ARGS)
 
 # The site of docs/ in site/, in English and Chinese, with a page for each check; site/index.html opens without a server.
 # The index of the search is written again, since the one for use without a server lacks what the second language adds.

@@ -16,7 +16,7 @@ from doctor.live.messages import ChildEnd, LiveMessage
 from doctor.live.redaction import clean, clean_frame
 from doctor.slow import evidence
 from doctor.slow.devices import SCRIPTS
-from doctor.slow.evidence import BusyProcess, DeviceText, Length, OwedAnswers, Profile, RankLink, RankSamples
+from doctor.slow.evidence import BusyProcess, DeviceText, Length, Profile, RankLink, RankSamples
 from doctor.text.redact import redact
 
 
@@ -43,7 +43,6 @@ class RoundEnd(Message, frozen=True, tag="round"):
     seconds: Length
     links: Annotated[tuple[RankLink, ...], msgspec.Meta(max_length=1_024)] = ()
     busiest: Annotated[tuple[BusyProcess, ...], msgspec.Meta(max_length=16)] = ()
-    owed: Annotated[tuple[OwedAnswers, ...], msgspec.Meta(max_length=256)] = ()
 
 
 class Pong(Message, frozen=True, tag="pong"):
@@ -110,7 +109,6 @@ class SlowHost(LookHost):
                 ranks=tuple(self.ranks.get(number, ())),
                 links=end.links,
                 busiest=tuple(replace(each, name=clean(each.name)) for each in end.busiest),
-                owed=end.owed,
                 profiles=tuple(
                     replace(each, frames=tuple(map(clean_frame, each.frames)), problem=clean(each.problem))
                     for each in self.profiles.get(number, ())

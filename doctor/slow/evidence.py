@@ -95,15 +95,6 @@ class BusyProcess(msgspec.Struct, frozen=True, kw_only=True):
     user: Word = ""
 
 
-class OwedAnswers(msgspec.Struct, frozen=True, kw_only=True):
-    """The connections of a user whose ranks may not be read."""
-
-    user: Word
-    samples: Counts
-    waits: Counts
-    """In how many samples nobody waited for an answer of this host."""
-
-
 class StackCount(msgspec.Struct, frozen=True, kw_only=True):
     main: bool
     """Whether it is a stack of the main thread."""
@@ -147,7 +138,6 @@ class SampleRound(msgspec.Struct, frozen=True, kw_only=True):
     ranks: Annotated[tuple[RankSamples, ...], msgspec.Meta(max_length=20_000)] = ()
     links: Annotated[tuple[RankLink, ...], msgspec.Meta(max_length=1_024)] = ()
     busiest: Annotated[tuple[BusyProcess, ...], msgspec.Meta(max_length=16)] = ()
-    owed: Annotated[tuple[OwedAnswers, ...], msgspec.Meta(max_length=256)] = ()
     profiles: Annotated[tuple[Profile, ...], msgspec.Meta(max_length=MOST_PROFILES)] = ()
     devices: Annotated[tuple[DeviceText, ...], msgspec.Meta(max_length=MOST_DEVICES)] = ()
 

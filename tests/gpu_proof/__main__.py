@@ -4,12 +4,14 @@ missing.
 
 import argparse
 import json
+import os
+import shlex
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from doctor.smoke.inject import KINDS
@@ -30,6 +32,12 @@ from tests.trials.outcome import Ran
 
 LIMIT = 900.0
 """The time limit in seconds for one run; over nccl, a run ends by itself after 600."""
+HOST_OF_ITS_OWN = """
+import os
+
+os.register_at_fork(after_in_child=lambda: os.environ.update(NCCL_HOSTID=f"process-{os.getpid()}"))
+"""
+"""sitecustomize.py of the ranks: NCCL takes each for one of another host, and lets several use one GPU."""
 
 
 def main() -> int:
@@ -42,7 +50,13 @@ def main() -> int:
     date = time.strftime("%Y-%m-%d", time.gmtime())
     attempts: list[Attempt] = []
     with tempfile.TemporaryDirectory(prefix="gpu-proof-") as folder:
-        doctor = Doctor(machine.python, args.backend, Path(folder))
+        doctor = Doctor(machine.python, args.backend, Path(folder), tuple(shlex.split(args.options)))
+        if args.ranks_per_gpu > 1:
+            (Path(folder) / "sitecustomize.py").write_text(HOST_OF_ITS_OWN)
+            ranks = args.ranks_per_gpu * max(1, len(machine.gpus))
+            doctor = replace(
+                doctor, options=("--ranks-per-host", str(ranks), "--skip", "gpu-missing", *doctor.options)
+            )
         for attempt in prove(doctor, args.out.with_suffix(".json"), args.faults):
             attempts.append(attempt)
             args.out.write_text(
@@ -62,6 +76,8 @@ def _arguments() -> argparse.Namespace:
         help="the page; beside it .json, the recording",
     )
     parser.add_argument("--backend", choices=("nccl", "gloo"), default="nccl")
+    parser.add_argument("--ranks-per-gpu", type=int, default=1, help="share each GPU: NCCL_HOSTID by rank")
+    parser.add_argument("--options", default="", help="more of doctor's options: '--plan dp=2,tp=2'")
     parser.add_argument("--faults", nargs="*", choices=tuple(KINDS), default=tuple(KINDS), metavar="KIND")
     return parser.parse_args()
 
@@ -73,15 +89,19 @@ class Doctor:
     python: str
     backend: str
     folder: Path
+    options: tuple[str, ...] = ()
 
     def run(self, command: str, *args: str) -> Ran:
         report = self.folder / "report.json"
         report.unlink(missing_ok=True)
         where = ("--local", "--backend", self.backend, "--python", self.python, "--json", str(report))
+        # Where HOST_OF_ITS_OWN was written, its ranks find it.
+        paths = os.pathsep.join(filter(None, (str(self.folder), os.environ.get("PYTHONPATH"))))
         began = time.monotonic()
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "doctor", command, *where, *args],
+                [sys.executable, "-m", "doctor", command, *where, *self.options, *args],
+                env={**os.environ, "PYTHONPATH": paths},
                 capture_output=True,
                 text=True,
                 check=False,
@@ -105,7 +125,7 @@ def prove(doctor: Doctor, recording: Path, faults: Sequence[str]) -> Iterator[At
         yield from (left_out(kind, "the run without a fault did not pass") for kind in faults)
         return
     shape = shape_of(ran)
-    if on_gpus:
+    if on_gpus and not doctor.options:
         yield shared(doctor.run("smoke", "--ranks-per-host", str(2 * shape.ranks)))
     for kind in faults:
         if fits(kind, shape):

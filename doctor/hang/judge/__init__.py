@@ -154,10 +154,10 @@ def _standstill(case: HangCase, finding: HangFinding) -> Standstill:
 def _verdict(case: HangCase, finding: HangFinding, limit: float, pace: float) -> tuple[HangState, str]:
     if not any(rank.a or rank.b for rank in case.job.ranks):
         return HangState.UNKNOWN, "The ranks were listed, but the look at them was not answered."
-    if case.job.expected < 2 and len(case.standings) == 1:
-        return HangState.UNKNOWN, _alone(case)
     if case.moves:
         return HangState.MOVES, "The job moves."
+    if case.job.expected < 2 and len(case.standings) == 1:
+        return HangState.UNKNOWN, _alone(case)
     who, still = _who(finding.named), case.still
     if case.strange:
         short_wait = still is not None and still < limit and not finding.named

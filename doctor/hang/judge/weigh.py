@@ -1,7 +1,8 @@
 """Compares what libraries report with what the processes show.
 
 The processes decide. A library may confirm a suspicion or withdraw an accusation, but it never replaces the
-named ranks. It has no say about ranks that have ended or are stopped, nor about lost connections.
+named ranks, unless these wait for their devices. It has no say about ranks that have ended or are stopped,
+nor about lost connections.
 """
 
 from collections.abc import Iterator, Sequence
@@ -96,19 +97,21 @@ def _against(case: HangCase, found: HangFinding, said: Opinion) -> str:
 
 
 def _suspects(case: HangCase, found: HangFinding, opinions: Sequence[Opinion]) -> HangFinding:
-    """If the processes name no rank, strong opinions that agree may name suspects, but no culprits.
+    """If the processes name no rank, or those that wait for their devices at different lines, strong opinions
+    that agree may name suspects, but no culprits.
 
     Ranks that a library blames become suspects only if collectives do not use TCP: then every rank may seem
     to wait by its stack, and only the library counts operations. Ranks that disagree on the next operation
     become suspects only if all ranks wait.
     """
     strong = [each for each in opinions if each.trust is Trust.STRONG and each.kind is not OpinionKind.SILENT]
-    if found.named or not case.inside or case.moves:
+    apart = all(each.cause is Cause.MISMATCH for each in found.named) and any(e.noticed for e in case.inside)
+    if (found.named and not apart) or not case.inside or case.moves:
         return found
     if any(contradict(one, other) for one in strong for other in strong):
         return found
     first = next((each for each in strong if each.kind in (OpinionKind.BLAMES, OpinionKind.MISMATCH)), None)
-    if first is None or first.more:
+    if first is None or first.more or (found.named and first.kind is OpinionKind.MISMATCH):
         return found
     if first.kind is OpinionKind.BLAMES and case.timed:
         return found

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from doctor.live import threads
 from doctor.live.collectives import meets
 from doctor.live.evidence import JobMember, LiveEvidence
-from doctor.live.jobs.strangers import same_by_connections
 from doctor.live.onhost.launchers import NAMELESS
 from doctor.live.wires import SHORT, Key, Wire, key, wires
 from doctor.text.grouped import grouped
@@ -45,7 +44,7 @@ def parts(evidence: LiveEvidence) -> Iterator[JobPart]:
 
 def _by_name(evidence: LiveEvidence) -> dict[str, list[list[JobMember]]]:
     """The members of each name, one list for each owner. A helper has the owner of its rank."""
-    same = {**same_by_connections(evidence), **_same_by_wires(evidence), **_same_by_numbers(evidence)}
+    same = {**_same_by_connections(evidence), **_same_by_wires(evidence), **_same_by_numbers(evidence)}
     owners = {key(m): m.user for host in evidence.hosts for m in host.members if m.helps is None}
     found: dict[str, dict[str, list[JobMember]]] = {}
     for host in evidence.hosts:
@@ -90,6 +89,28 @@ def _same_by_wires(evidence: LiveEvidence) -> dict[str, str]:
             one, other = sorted(ends, key=lambda name: (_is_nameless(name), name))
             if one != other and _is_nameless(other):
                 same = {name: one if of == other else of for name, of in same.items()} | {other: one}
+    return same
+
+
+def _same_by_connections(evidence: LiveEvidence) -> dict[str, str]:
+    """The same where ranks may not be read: two nameless jobs are one if each is the only one of its user and
+    host, and this user's processes there exchange data.
+    """
+    hidden = [(each, host) for host in evidence.hosts for each in host.members if each.hidden]
+    jobs = grouped(((each.user, host.host), each.job) for each, host in hidden if _is_nameless(each.job))
+    alone = {where: names[0] for where, names in jobs.items() if len({*names}) == 1}
+    same: dict[str, str] = {}
+    for user in {user for user, _ in alone}:
+        ends = {
+            (end.local, end.peer): alone[user, host.host]
+            for host in evidence.hosts
+            for end in host.loose
+            if (user, host.host) in alone and end.user == user and end.received >= SHORT
+        }
+        for (local, peer), name in ends.items():
+            one, two = (same.get(each, each) for each in (name, ends.get((peer, local), name)))
+            if one != two:
+                same = {each: one if of == two else of for each, of in same.items()} | {two: one}
     return same
 
 

@@ -19,9 +19,8 @@ from doctor.logs.judge.line_ranking import ranked
 from doctor.logs.judge.parties import bare, is_name, key
 from doctor.logs.judge.recovery import survived
 from doctor.logs.judge.story import story_of
-from doctor.logs.judge.summary import readout
+from doctor.logs.judge.summary import readout, ways_of
 from doctor.logs.judge.unknowns import openings
-from doctor.logs.judge.ways import ways_of
 from doctor.logs.judge.words import aftermath, titled, told
 from doctor.logs.loss.judge import NAN
 from doctor.logs.model import CUT, Conclusion, Form, LogCause, LogOutcome, Logs, Role

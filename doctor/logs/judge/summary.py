@@ -1,9 +1,10 @@
-"""Describes what was read, in one line."""
+"""Describes what was read, and how a job ran by its own words."""
 
 from collections import Counter
 
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.words import MOST, REPORTERS, folded
+from doctor.logs.model import Role
 
 
 def readout(case: LogCase) -> str:
@@ -20,3 +21,14 @@ def readout(case: LogCase) -> str:
         said += ", " + ", ".join(REPORTERS[form] for form, _ in forms.most_common(MOST))
     lines = sum(file.lines for file in files)
     return f"{said}, {lines:,} line{'' if lines == 1 else 's'}"
+
+
+def ways_of(case: LogCase) -> tuple[str, ...]:
+    """One sentence for each way, such as its network, with the hosts that go it. They accuse nobody."""
+    files = {file.name: file for file in case.logs.files}
+    found: dict[str, set[str]] = {}
+    for each in case.logs.sightings:
+        if each.symptom.role is Role.STATES:
+            host = each.first.who.host or files[each.first.file].who.host
+            found.setdefault(each.symptom.title, set()).update((case.places.host(host),) if host else ())
+    return tuple(says + (f" on {folded(hosts)}" if hosts else "") for says, hosts in sorted(found.items()))

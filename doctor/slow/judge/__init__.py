@@ -37,6 +37,7 @@ SAME_STEPS = 0.25
 HIDDEN = "hidden behind it"
 NOT_TIMED = "the clocks were read; whether the others wait for it was not seen"
 TOO_FEW = "Too few samples were taken: a host is very busy, or has very many connections."
+AT_DEVICE = "a line at which a rank seems to compute may wait for its device: the host spins there"
 NO_DEVICES = "a slow device would not be seen: all hosts wait alike for it"
 _STATES = {HangState.NO_JOB: SlowState.NO_JOB, HangState.SEVERAL: SlowState.SEVERAL}
 
@@ -238,7 +239,8 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
             named = keys_words(seen.job, [top])
             said = f"{named[:1].upper()}{named[1:]} waits {percent(waits[-1])} of the time, "
             said += "far more than the others: they take longer than it, or it has less to do."
-        return replace(made, sentence=said, maybe=maybe, more=True)
+        doubt = (AT_DEVICE,) if seen.has_devices else ()
+        return replace(made, sentence=said, maybe=maybe, more=True, notes=doubt)
     alike = ", alike" if waits[-1] - waits[0] < LEAST else ", each time for another one"
     said = f"Nobody is late. {wait}{', as they do by design' if stages else alike}."
     network = network_words(seen)
@@ -259,7 +261,5 @@ def _unseen(seen: Sampled) -> str:
     if len(seen.keys) < 2:
         return "The job is a single rank: nobody waits for it."
     if all(rank.hidden for rank in seen.job.ranks):
-        if len({host for host, _ in seen.keys}) < len(seen.keys):
-            return "Nothing shows who is late: the ranks of another user share hosts, and may not be read."
-        return "Nothing shows who is late: ranks of others may not be read, and their sockets were not seen."
+        return "Nothing shows who is late: the ranks of another user may not be read."
     return "Nothing shows when the ranks wait for each other: neither threads of gloo nor their stacks."

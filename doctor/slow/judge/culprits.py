@@ -9,7 +9,7 @@ from doctor.slow.judge.devices import devices_of, slow_devices
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.pauses import StepPauses
-from doctor.slow.judge.reasons import blur, reasons
+from doctor.slow.judge.reasons import AT_WORK, STANDS_OUT, blur, reasons, slept
 from doctor.slow.judge.series import Sampled, Series, is_pipeline
 from doctor.slow.judge.words import lateness_words, milliseconds, percent
 from doctor.text.grouped import grouped
@@ -31,9 +31,7 @@ def several(
     few: bool,
 ) -> list[SlowCulprit]:
     """All that are named. A link costs at most what the one that waits least waits itself."""
-    alone = found.by == "sockets" or is_pipeline(
-        seen
-    )  # where one that is late makes those behind it wait less
+    alone = is_pipeline(seen)  # where one that is late makes those behind it wait less
     if links and alone:
         return [*links]
     late, shares = [*links], dict(found.shares)
@@ -46,7 +44,16 @@ def several(
     if one.sure and not few:
         late += _late(seen, shares, one, step, alone=alone)
     least = min(mean(of) for of in found.shares.values())
+    late = [each for each in late if each.is_link or not _may_wait_for_device(seen, each)]
     return sorted(late, key=lambda each: -(least if each.is_link else each.share))
+
+
+def _may_wait_for_device(seen: Sampled, late: SlowCulprit) -> bool:
+    """Whether it only seems to compute: a host that waits for its device spins, in any line that uses it."""
+    whose = {key(each) for each in seen.job.ranks if each.host in late.hosts and each.rank in late.ranks}
+    slow, _ = slow_devices(devices_of(seen))
+    asleep = any(slept(seen, each, "") >= STANDS_OUT for each in whose)
+    return seen.has_devices and late.reason in AT_WORK and not asleep and not whose.intersection(slow)
 
 
 def of_hosts(shares: Mapping[Key, object]) -> list[list[Key]]:

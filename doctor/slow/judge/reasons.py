@@ -52,6 +52,8 @@ _WEAK = (LateReason.UNEVEN, LateReason.ELSEWHERE)
 """What a processor or the GIL explains better."""
 _LIMITED = (*_WEAK, LateReason.COMPUTES)
 """What is explained better by less of a processor than the others get."""
+AT_WORK = (*_LIMITED, LateReason.EVERYTHING, None)
+"""What is only known by the lines at which it is."""
 Line = tuple[str, str, int]
 """A line of the user's code: its file, its function and its number."""
 _NOWHERE: tuple[float, Frame | None] = (0.0, None)
@@ -163,8 +165,8 @@ def _throttled(here: _Rates, rest: Sequence[_Rates]) -> Said:
 
 
 def _stopped(seen: Sampled, who: Key, others: Sequence[Key]) -> Said:
-    share = _slept(seen, who, _STOPS)
-    if share - median(_slept(seen, each, _STOPS) for each in others) >= STANDS_OUT:
+    share = slept(seen, who, _STOPS)
+    if share - median(slept(seen, each, _STOPS) for each in others) >= STANDS_OUT:
         yield LateReason.STOPPED, f"a signal, a debugger or a freezer stops it {percent(share)} of the time"
 
 
@@ -336,7 +338,7 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.LOADER, loads
     elif where.others >= ALSO_THERE:
         yield LateReason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
-    elif _SLEEPS.search(source) and _slept(seen, who, "nanosleep") >= STANDS_OUT:
+    elif _SLEEPS.search(source) and slept(seen, who, "nanosleep") >= STANDS_OUT:
         yield LateReason.ELSEWHERE, SLEEPS
     elif _spin(rest) and here.awake_at(where, rest) >= AWAKE:
         yield LateReason.COMPUTES, "it computes there, and the others spin while they wait"
@@ -346,7 +348,7 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.COMPUTES, said
     elif words := _asleep(where, here, rest, seen, _RESTS):
         yield LateReason.ELSEWHERE, words
-    elif not short and here.awake_at(where, rest) >= AWAKE and _slept(seen, who, "") < STANDS_OUT:
+    elif not short and here.awake_at(where, rest) >= AWAKE and slept(seen, who, "") < STANDS_OUT:
         yield LateReason.COMPUTES, "it computes there"
     else:
         asleep = here.awake_at(where, rest) < 1 - AWAKE if _spin(rest) else here.cpu < BUSY
@@ -359,8 +361,8 @@ def _asleep(
 ) -> str:
     """What it sleeps in at that line, if it does so more than the others for most of its time there."""
     for names, words in known:
-        usual = median(_slept(seen, each.of, names) for each in rest)
-        if _slept(seen, here.of, names) - usual > (where.share - where.others) * BUSY:
+        usual = median(slept(seen, each.of, names) for each in rest)
+        if slept(seen, here.of, names) - usual > (where.share - where.others) * BUSY:
             if shown := _shown(seen, here.of, where.frame, words):
                 return shown
             threads = _threads(next(iter(seen.profiles(here.of)), None)) if words == THREAD else ()
@@ -385,7 +387,7 @@ def _shown(seen: Sampled, who: Key, frame: Frame, words: str) -> str:
     return ""
 
 
-def _slept(seen: Sampled, who: Key, names: str) -> float:
+def slept(seen: Sampled, who: Key, names: str) -> float:
     """Its share of the time outside collectives and asleep in such functions of the kernel."""
     ranks = seen.ranks(who)
     slept = sum(n for each in ranks for name, n in each.outside.items() if re.search(names, name))

@@ -1,4 +1,4 @@
-"""The share of the time in which each rank waits, by threads, stacks or sockets."""
+"""The share of the time in which each rank waits, by threads or stacks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Series:
     shares: Mapping[Key, Sequence[float]]
     """For each rank the share of each block in which it waited."""
     by: str
-    """ "threads", "stacks" or "sockets" """
+    """ "threads" or "stacks" """
     samples: int
     """Of one rank."""
 
@@ -95,7 +95,7 @@ def series(seen: Sampled) -> Series | None:
     """By what is most certain of that which shows every rank; None if nothing does."""
     if len(seen.keys) < 2 or not seen.rounds:
         return None
-    ways = (_by_threads(seen, is_pipeline(seen)), _by_stacks(seen), _by_sockets(seen))
+    ways = (_by_threads(seen, is_pipeline(seen)), _by_stacks(seen))
     found = [each for each in ways if each is not None]
     return next((each for each in found if not each.few), next(iter(found), None))
 
@@ -168,21 +168,6 @@ def stacks_of(profile: Profile, *, main: bool = True) -> Iterator[tuple[tuple[Fr
     for each in profile.stacks:
         if each.main is main and all(index < len(profile.frames) for index in each.frames):
             yield tuple(profile.frames[index] for index in each.frames), each.counts
-
-
-def _by_sockets(seen: Sampled) -> Series | None:
-    """For ranks that may not be read, if each host has one: connections do not show whose they are."""
-    if len({host for host, _ in seen.keys}) < len(seen.keys) or not all(r.hidden for r in seen.job.ranks):
-        return None
-    seconds, shares, samples = _seconds(seen), {}, []
-    for host, pid in seen.keys:
-        rounds = [seen.round(host, n).owed for n in seen.rounds]
-        owed = [next((o for o in of if o.user == seen.job.owner), None) for of in rounds]
-        if not any(owed):
-            return None
-        shares[host, pid] = _blocks([(o.waits, o.samples) if o else ((), ()) for o in owed], seconds)
-        samples.append(sum(sum(o.samples) for o in owed if o))
-    return _made(shares, "sockets", min(samples))
 
 
 def _seconds(seen: Sampled) -> list[float]:

@@ -78,7 +78,7 @@ class SlowAgent(LookAgent):
         self.say_seen(say, looks, at, apart, what, ["Python stacks: " + why] if why else [])
         for one in said:
             say("devices", number=number, devices=one)
-        say("round", number=number, owed=sampling.told_owed(), links=sampling.told_links(), **about)
+        say("round", number=number, links=sampling.told_links(), **about)
 
 
 def _recordings(

@@ -5,15 +5,15 @@ import ctypes
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 _BY_FAMILY, _DUMP, _DONE, _ERROR = 20, 0x301, 3, 2
 _TCP, _INFO, _ESTABLISHED = 6, 2, 1
 _DIAG = 4
 """NETLINK_SOCK_DIAG."""
-_AGES, _AGAIN, _RATE, _SENT = 44, 100, 160, 200
-"""Offsets in struct tcp_info: last_data_sent, total_retrans, delivery_rate with busy_time, bytes_sent."""
+_AGAIN, _RATE, _SENT = 100, 160, 200
+"""Offsets in struct tcp_info: total_retrans, delivery_rate with busy_time, bytes_sent."""
 _ACKED = 120
 SECONDS = 1.0
 MOST = 1 << 20
@@ -35,13 +35,13 @@ class TcpTable:
             os.close(own)
         self.socket.settimeout(SECONDS)
 
-    def read(self, wanted: "Callable[[int, int], bool]") -> "list[dict[str, Any]]":
-        """The established connections whose inode and UID are wanted. Raises OSError."""
+    def read(self, inodes: "Collection[int]") -> "list[dict[str, Any]]":
+        """The established connections with these inodes. Raises OSError."""
         found = []  # type: list[dict[str, Any]]
         for family in (socket.AF_INET, socket.AF_INET6):
             body = struct.pack("=BBBBI", family, _TCP, 1 << (_INFO - 1), 0, 1 << _ESTABLISHED) + bytes(48)
             self.socket.send(struct.pack("=IHHII", 16 + len(body), _BY_FAMILY, _DUMP, 1, 0) + body)
-            found += [one for data in self._answers() for one in [_connection(data, family, wanted)] if one]
+            found += [one for data in self._answers() for one in [_connection(data, family, inodes)] if one]
         return found
 
     def _answers(self) -> "Iterator[bytes]":
@@ -66,17 +66,17 @@ def _enter(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def _connection(data: bytes, family: int, wanted: "Callable[[int, int], bool]") -> "dict[str, Any] | None":
+def _connection(data: bytes, family: int, inodes: "Collection[int]") -> "dict[str, Any] | None":
     """A message inet_diag_msg with its attributes."""
     if len(data) < 72:
         return None
-    uid, inode = struct.unpack_from("=II", data, 64)
-    if not wanted(inode, uid):
+    (inode,) = struct.unpack_from("=I", data, 68)
+    if inode not in inodes:
         return None
     ports = struct.unpack_from("!HH", data, 4)
     size = 4 if family == socket.AF_INET else 16
     ends = [f"{_address(data[at : at + size])}:{port}" for at, port in zip((8, 24), ports, strict=False)]
-    about = {"local": ends[0], "peer": ends[1], "uid": uid, "inode": inode}  # type: dict[str, Any]
+    about = {"local": ends[0], "peer": ends[1], "inode": inode}  # type: dict[str, Any]
     about.update(_numbers(_info(data)))
     return about
 
@@ -101,10 +101,9 @@ def _info(data: bytes) -> bytes:
 
 
 def _numbers(info: bytes) -> "dict[str, int]":
-    """Ages in milliseconds, repeats, the rate in bytes a second, microseconds busy, bytes. 0 if unknown."""
-    told = {"last_sent": 0, "last_received": 0, "again": 0, "rate": 0, "busy": 0, "sent": 0, "received": 0}
+    """Repeats, the rate in bytes a second, microseconds busy, bytes. 0 if unknown."""
+    told = {"again": 0, "rate": 0, "busy": 0, "sent": 0, "received": 0}
     with contextlib.suppress(struct.error):  # an older kernel tells less
-        told["last_sent"], _, told["last_received"] = struct.unpack_from("=III", info, _AGES)
         (told["again"],) = struct.unpack_from("=I", info, _AGAIN)
         told["sent"], told["received"] = struct.unpack_from("=QQ", info, _ACKED)
         told["rate"], told["busy"] = struct.unpack_from("=QQ", info, _RATE)

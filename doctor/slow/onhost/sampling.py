@@ -26,10 +26,6 @@ MOST_LONG = 200
 MOST_LINKS = 512
 MOST_OUTSIDE = 8
 BUSIEST = 3
-OWED = 8
-"""Milliseconds: who received this much later than it last sent owes an answer."""
-SHORT, IDLE = 5_000, 5_000
-"""Connections of fewer bytes, or silent for more milliseconds, carry no collective."""
 
 
 class RankCount:
@@ -99,25 +95,16 @@ class Stretches:
 
 
 class Round:
-    """One round of samples of `members`: ranks and their helpers. If ranks may not be read, the connections
-    of their user are sampled instead.
-    """
+    """One round of samples of `members`: ranks and their helpers."""
 
     def __init__(self, members: "Sequence[Mapping[str, Any]]", parts: int) -> None:
         self.parts = parts
-        self.hidden = {}  # type: dict[int, str]
-        """The users whose ranks may not be read, by UID."""
-        for member in members:
-            if member.get("hidden") and member.get("helps") is None:
-                with contextlib.suppress(OSError):
-                    self.hidden[os.stat(f"{proc.PROC}/{member['pid']}").st_uid] = member["user"]
         self.ranks = [RankCount(RankWatch(m["pid"]), parts) for m in members if m.get("helps") is None]
         self.helpers = [RankCount(RankWatch(m["pid"]), parts) for m in members if m.get("helps") is not None]
         self.mine = {m["pid"] for m in members}
         self.sockets = {}  # type: dict[int, int]
         self.tables = []  # type: list[TcpTable]
         self.links = {}  # type: dict[tuple[str, str], list[dict[str, Any]]]
-        self.owed = {uid: ([0] * parts, [0] * parts) for uid in self.hidden}
         self._open()
 
     def _open(self) -> None:
@@ -131,8 +118,6 @@ class Round:
                     self.sockets[int(link[8:-1])] = each.watch.pid
         with contextlib.suppress(OSError):
             spaces[os.readlink("/proc/self/ns/net")] = ""
-            if self.hidden and not self.sockets:
-                spaces = {"own": ""}
         for place in spaces.values():
             with contextlib.suppress(OSError):
                 self.tables.append(TcpTable(place))
@@ -151,43 +136,26 @@ class Round:
             part = min(self.parts - 1, int(at / seconds * self.parts))
             for each in self.ranks:
                 each.look(part, at)
-            if self.hidden or at >= readings * seconds / READINGS:
+            if at >= readings * seconds / READINGS:
                 readings = int(at / seconds * READINGS) + 1
-                self._read_links(part)
+                self._read_links()
             cost = time.process_time() - before
             pause = max(every, cost / (OF_A_CORE * max(1, len(self.ranks))))
             took = time.monotonic() - began - at
             # Not at a fixed rate: a job whose steps take as long would always be seen at the same place.
             time.sleep(max(0.001, min(pause * random.uniform(0.8, 1.2) - took, seconds - at - took)))
-        self._read_links(self.parts - 1)
+        self._read_links()
         return {"began": began, "seconds": time.monotonic() - began, "busiest": self._busiest(busy)}
 
-    def _read_links(self, part: int) -> None:
-        mine, hidden = self.sockets, self.hidden
-        owing = {}  # type: dict[int, list[tuple[int, int]]]
+    def _read_links(self) -> None:
         for table in self.tables:
             found = []
             with contextlib.suppress(OSError):
-                found = table.read(lambda inode, uid: inode in mine or uid in hidden)
+                found = table.read(self.sockets)
             for one in found:
                 key = one["local"], one["peer"]
                 if key in self.links or len(self.links) < MOST_LINKS:
                     self.links.setdefault(key, []).append(one)
-                if one["uid"] in hidden and one["sent"] + one["received"] > SHORT:
-                    ages = one["last_sent"], one["last_received"]
-                    if min(ages) < IDLE:
-                        owing.setdefault(one["uid"], []).append(ages)
-        for uid, each in owing.items():
-            samples, waits = self.owed[uid]
-            samples[part] += 1
-            waits[part] += min(sent for sent, _ in each) - min(received for _, received in each) <= OWED
-
-    def told_owed(self) -> "list[dict[str, Any]]":
-        """For each user whose ranks may not be read: in how many samples they owed no answer."""
-        return [
-            {"user": self.hidden[uid], "samples": samples, "waits": waits}
-            for uid, (samples, waits) in self.owed.items()
-        ]
 
     def told_links(self) -> "list[dict[str, Any]]":
         """What each connection carried in this round."""

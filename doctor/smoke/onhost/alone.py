@@ -9,6 +9,7 @@ import os
 import tempfile
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from doctor.smoke.onhost.comm import Comm
@@ -16,6 +17,8 @@ from doctor.smoke.onhost.encoding import encoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from doctor.smoke.onhost.framework import Framework
 
 TURNS, SLICE, PATIENT = 7, 0.05, 0.5
 """So many turns, each of so many seconds of computing, but of no more seconds on a crowded host."""
@@ -49,20 +52,13 @@ def _compute(comm: Comm) -> None:
     def copy() -> None:
         memoryview(target)[:] = source
 
-    def put() -> None:
-        framework.tensor(source, "uint8")
-        framework.synchronise()
-
     wall, size = time.perf_counter, float(COPIED)
     does = [("matmul", multiply, 2.0 * side**3, wall), ("copy", copy, 2 * size, time.thread_time)]  # type: list[tuple[str, Callable[[], object], float, Callable[[], float]]]
     if framework.on_cpu:
         does[0] = (*does[0][:3], framework.burnt)
     else:
-        there = framework.tensor(source, "uint8")
-        does += [
-            ("to_device", put, size, wall),
-            ("from_device", lambda: framework.bytes_of(there), size, wall),
-        ]
+        put, get = (partial(_wholly, framework, each) for each in framework.copies(source))
+        does += [("to_device", put, size, wall), ("from_device", get, size, wall)]
     for what, do, amount, burnt in does:
         rates, shares = [], []
         for _ in range(turns + 1):
@@ -76,6 +72,11 @@ def _compute(comm: Comm) -> None:
             shares.append(passed / max(spent, 1e-9))
         about = {"what": what, "rates": rates[1:], "stretch": sorted(shares[1:])[turns // 2]}
         comm.say({"ev": "alone", **about})
+
+
+def _wholly(framework: Framework, copy: Callable[[], object]) -> None:
+    copy()
+    framework.synchronise()
 
 
 def _store(comm: Comm, folder: str) -> None:

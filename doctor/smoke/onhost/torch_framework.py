@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from doctor.smoke.onhost.random_bytes import drawn
 from doctor.smoke.onhost.torch_model import Model
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+    from collections.abc import Callable
+
     from doctor.smoke.onhost.comm import Comm
     from doctor.smoke.onhost.corpus import TokenBatch
     from doctor.smoke.onhost.framework import Sums
@@ -135,6 +138,13 @@ class Torch(Framework):
         """Without numpy, which torch does not need."""
         x = x.detach().cpu().contiguous()
         return ctypes.string_at(x.data_ptr(), x.numel() * x.element_size())
+
+    def copies(self, data: bytes) -> tuple[Callable[[], object], Callable[[], object]]:
+        there = self.tensor(data, "uint8")
+        here = there.cpu()
+        with suppress(RuntimeError):  # without pinned memory the host's own copying is measured, too
+            here = here.pin_memory()
+        return lambda: there.copy_(here, non_blocking=True), lambda: here.copy_(there, non_blocking=True)
 
     def write(self, x: Tensor, data: bytes) -> None:
         new = _tensor(data, torch.uint8).to(self.device)

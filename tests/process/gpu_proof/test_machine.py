@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.gpu_proof.__main__ import HOST_OF_ITS_OWN
 from tests.support.cases import cases, from_cases
 
 ROOT = Path(__file__).parents[3]
@@ -69,7 +70,18 @@ def test_an_interpreter_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_over_gloo_it_proves_the_same_without_a_gpu(tmp_path: Path) -> None:
-    done = prove(tmp_path, "--backend", "gloo", "--python", sys.executable, "--faults", "kill", "frozen")
+    done = prove(
+        tmp_path,
+        "--backend",
+        "gloo",
+        "--python",
+        sys.executable,
+        "--faults",
+        "kill",
+        "frozen",
+        "--ranks-per-gpu",
+        "2",
+    )
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "page.md").read_text()
     assert "As expected: 4 of 4 that were tried." in text
@@ -77,3 +89,13 @@ def test_over_gloo_it_proves_the_same_without_a_gpu(tmp_path: Path) -> None:
         "| --inject kill@1 | smoke-crash, rank 1, nobody else | fail smoke-crash this machine rank 1:" in text
     )
     assert json.loads((tmp_path / "page.json").read_bytes())["smoke"]
+
+
+def test_ranks_that_share_a_gpu_are_hosts_of_their_own_for_nccl(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(HOST_OF_ITS_OWN)
+    ask = "import os\nos.fork() and os.wait()\nprint(os.environ.get('NCCL_HOSTID'), os.getpid())"
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", ask], env=env, capture_output=True, text=True, check=True)
+    child, parent = map(str.split, done.stdout.splitlines())
+    assert child[0] == f"process-{child[1]}"
+    assert parent[0] == "None", "the first process starts no rank itself"

@@ -118,6 +118,6 @@ def test_a_host_that_claims_lost_segments_is_itself_an_end_of_the_link() -> None
 
 def test_a_job_of_one_host_is_judged_whatever_that_says() -> None:
     def empty(_: HostSamples, one: SampleRound) -> SampleRound:
-        return replace(one, seconds=0.1, ranks=tuple(map(huge, one.ranks)), links=(), owed=())
+        return replace(one, seconds=0.1, ranks=tuple(map(huge, one.ranks)), links=())
 
     assert page_of(judge(with_rounds(of_one("node1"), empty)))

@@ -390,6 +390,13 @@ def test_a_rank_alone_is_accused_of_nothing() -> None:
     )
 
 
+def test_a_rank_alone_that_makes_steps_moves() -> None:
+    found = judge(evidence(["item"], hosts=["node1"], device=True, steps=(135, 136)))
+    assert (found.verdict, found.exit_code) == (HangState.MOVES, 0), found.sentence
+    stays = judge(evidence(["item"], hosts=["node1"], device=True, steps=(136, 136)))
+    assert (stays.verdict, stays.exit_code) == (HangState.UNKNOWN, 3)
+
+
 class TestDevices:
     """With NCCL the host runs ahead: it waits at a later line than the collective, and silence on TCP means
     nothing.

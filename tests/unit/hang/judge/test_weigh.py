@@ -10,12 +10,14 @@ from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
 from doctor.hang.report_json import hang_part
 from doctor.live.evidence import LibraryText, LiveEvidence
+from doctor.live.evidence_file import load
 from doctor.live.libraries.opinions import Source
 from tests.support.hang.reports import NODES
 from tests.support.hang.reports import text as drawn
 from tests.support.hang.trials import of, of_another_user
 from tests.support.hang.written import changed, evidence, looked
 from tests.support.library_texts import sample
+from tests.support.paths import ROOT
 
 ONE_SLEEPS = ["waits"] * 5 + ["sleeps"] + ["waits"] * 2
 OTHER = {"op_type": "ALLREDUCE", "comm_ids": "all"}
@@ -258,3 +260,24 @@ class TestDevices:
     def test_nobody_is_named_where_devices_still_begin_collectives(self) -> None:
         found = judge(numbers(self.SEEN, *range(50, 58), later=tuple(range(51, 59))))
         assert (found.named, found.exit_code) == ((), 3)
+
+
+def on_gpus(name: str) -> LiveEvidence:
+    return load(ROOT / "tests" / "samples" / "hang" / f"gpu-{name}.json.gz")
+
+
+def test_of_two_that_wait_for_their_devices_the_library_knows_who_is_behind() -> None:
+    """Rank 1 runs a kernel that does not end, outside collectives; both seem to wait for their devices."""
+    seen = on_gpus("kernel")
+    made = judge(seen)
+    (named,) = made.named
+    assert (named.rank, named.cause, made.confidence) == (1, Cause.BEHIND, HangConfidence.UNDECIDED)
+    silent = replace(seen, hosts=tuple(replace(each, libraries=()) for each in seen.hosts))
+    assert {each.rank for each in judge(silent).named} == {0, 1}
+
+
+def test_a_rank_that_sleeps_while_another_waits_for_its_device() -> None:
+    made = judge(on_gpus("sleeps"))
+    (named,) = made.named
+    assert (named.rank, made.confidence) == (1, HangConfidence.STRONG)
+    assert any(each.confirms for each in made.heard)

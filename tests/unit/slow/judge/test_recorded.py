@@ -11,7 +11,8 @@ from doctor.live.evidence import JobMember
 from doctor.live.reach import Reach
 from doctor.slow.advice import advice
 from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence, Used
-from doctor.slow.judge import TOO_FEW, judge
+from doctor.slow.evidence_file import load
+from doctor.slow.judge import AT_DEVICE, TOO_FEW, judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState
 from doctor.slow.judge.pauses import pauses
 from doctor.slow.judge.reasons import NO_STACKS
@@ -20,7 +21,7 @@ from doctor.slow.options import SlowWishes
 from doctor.slow.plan import FIRST, following
 from doctor.slow.report import page_of
 from tests.support.cases import cases
-from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
+from tests.support.slow.recorded import SAMPLES, recorded, with_links, with_ranks, with_rounds
 
 WISHES = SlowWishes()
 
@@ -44,6 +45,21 @@ def test_nobody_is_late_and_that_is_said_only_if_all_were_seen() -> None:
     away = replace(seen, unreached={"node9": "timed out"}, asked=(*seen.asked, "node9"))
     partly = judge(away)
     assert (partly.state, partly.exit_code, partly.smallest) == (SlowState.UNKNOWN, 3, None)
+
+
+def test_a_host_that_waits_for_its_device_is_not_called_late() -> None:
+    """Rank 1 computes on a GPU; rank 0 copies to it and so waits, in a line that seems to compute."""
+    seen = load(SAMPLES / "gpu-device-waits.json.gz")
+    made = judge(seen)
+    assert (made.state, made.late, made.exit_code) == (SlowState.UNKNOWN, (), 3)
+    assert AT_DEVICE in made.notes
+
+    def asleep(_: str, rank: RankSamples) -> RankSamples:
+        return replace(rank, outside={"hrtimer_nanosleep": sum(rank.samples)} if rank.pid == first else {})
+
+    first = min(rank.pid for rank in seen.samples[0].rounds[0].ranks)
+    (late,) = judge(with_ranks(seen, asleep)).late
+    assert late.ranks == (0,), "it sleeps there: that is no wait for a device"
 
 
 def test_ranks_that_wait_differently_are_not_called_alike() -> None:

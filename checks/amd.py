@@ -1,7 +1,7 @@
 """AMD GPUs of a host: whether they answer, have no memory errors, and are free for the job."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import (
     AMD,
@@ -31,7 +31,7 @@ from doctor.facts.amd.smi import GROUP
 from doctor.facts.gpus import Gpu, Gpus, gpus_named
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.rules.devices import alike
-from doctor.rules.gpus import busy_gpus, hip_gpus, logged, memory_errors
+from doctor.rules.gpus import busy_gpus, hip_words, logged, memory_errors
 from doctor.rules.kernel_log import read_log
 
 SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
@@ -198,3 +198,13 @@ def amd_reset(
     log = read_log(lines, expect)
     mine = hip_gpus(gpus, order, plan) if gpus and not gpus.silent else ()
     yield from logged(log, troubles(log.lines), gpus, mine, 1, "nothing of the kind")
+
+
+def hip_gpus(gpus: Gpus, order: Sequence[str] | None, plan: JobPlan) -> tuple[Gpu, ...]:
+    """The GPUs of the job. HIP and amd-smi may count GPUs in different orders; `order` is that of HIP."""
+    if gpus.silent:
+        raise Undecided(gpus.silent)
+    words = hip_words(plan)
+    known = [gpu for bus in dict.fromkeys(order or ()) for gpu in gpus.listed if gpu.bus == bus]
+    mine = known if order and all(gpu.bus for gpu in gpus.listed) else list(gpus.listed)
+    return tuple(mine if words is None else (mine[i] for i in map(int, words) if i < len(mine)))

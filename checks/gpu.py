@@ -32,7 +32,8 @@ from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.gpus import Gpus, gpus_named, is_named
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.system import DEVICES, VIEW, Devices, FoundDevices
-from doctor.rules.devices import for_devices, ranks_said, unless_on_cpus
+from doctor.model import SourcedValue
+from doctor.rules.devices import ranks_said, unless_on_cpus
 from doctor.rules.gpus import cuda_words, hip_words
 
 NEARLY_ALL = 0.9
@@ -385,3 +386,10 @@ class Scene:
 def _names(seen: Gpus | None) -> frozenset[str]:
     """The names of the host's GPUs; empty if they are not known."""
     return frozenset(gpu.name for gpu in seen.listed if gpu.name) if seen else frozenset()
+
+
+def for_devices(wanted: SourcedValue[int] | None) -> str:
+    """The expected value if a container, a launch or a scheduler says how many devices the job is to have."""
+    if wanted is None:
+        return ""
+    return f"{'at least one' if wanted.value == 1 else wanted.value}, for {wanted.source}"

@@ -105,13 +105,6 @@ def unless_on_cpus(plan: api.JobPlan) -> str:
     return "; if the job trains on CPUs: --backend gloo" if unsaid else ""
 
 
-def for_devices(wanted: SourcedValue[int] | None) -> str:
-    """The expected value if a container, a launch or a scheduler says how many devices the job is to have."""
-    if wanted is None:
-        return ""
-    return f"{'at least one' if wanted.value == 1 else wanted.value}, for {wanted.source}"
-
-
 def ranks_said(plan: api.JobPlan, host: str) -> SourcedValue[int] | None:
     """The ranks of a host if somebody said how many they are."""
     ranks = plan.host(host).ranks

@@ -38,16 +38,6 @@ def cuda_words(plan: JobPlan) -> tuple[str, ...] | None:
     return _words(text, r"[0-9]{1,4}|GPU-[0-9A-Fa-f-]{1,60}", "MIG-", f"{name} names MIG instances")
 
 
-def hip_gpus(gpus: Gpus, order: Sequence[str] | None, plan: JobPlan) -> tuple[Gpu, ...]:
-    """The GPUs of the job. HIP and amd-smi may count GPUs in different orders; `order` is that of HIP."""
-    if gpus.silent:
-        raise Undecided(gpus.silent)
-    words = hip_words(plan)
-    known = [gpu for bus in dict.fromkeys(order or ()) for gpu in gpus.listed if gpu.bus == bus]
-    mine = known if order and all(gpu.bus for gpu in gpus.listed) else list(gpus.listed)
-    return tuple(mine if words is None else (mine[i] for i in map(int, words) if i < len(mine)))
-
-
 def hip_words(plan: JobPlan) -> tuple[str, ...] | None:
     """In HIP's numbers: ROCR_VISIBLE_DEVICES counts all GPUs, the other two those that it leaves."""
     hip, cuda, rocr = AMD.visible

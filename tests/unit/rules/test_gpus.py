@@ -2,12 +2,13 @@
 
 import pytest
 
+from checks.amd import hip_gpus
 from doctor.api import Undecided
 from doctor.facts.gpus import Gpu, Gpus
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Host
-from doctor.rules.gpus import cuda_gpus, cuda_words, hip_gpus, hip_words
+from doctor.rules.gpus import cuda_gpus, cuda_words, hip_words
 from tests.support.cases import cases
 
 

@@ -37,7 +37,10 @@ SAME_STEPS = 0.25
 HIDDEN = "hidden behind it"
 NOT_TIMED = "the clocks were read; whether the others wait for it was not seen"
 TOO_FEW = "Too few samples were taken: a host is very busy, or has very many connections."
-AT_DEVICE = "a line at which a rank seems to compute may wait for its device: the host spins there"
+AT_DEVICE = (
+    "where a rank seems to compute, its host may spin and wait for its device: "
+    "time the forward of each rank between two calls of synchronize()"
+)
 NO_DEVICES = "a slow device would not be seen: all hosts wait alike for it"
 _STATES = {HangState.NO_JOB: SlowState.NO_JOB, HangState.SEVERAL: SlowState.SEVERAL}
 
@@ -239,8 +242,9 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
             named = keys_words(seen.job, [top])
             said = f"{named[:1].upper()}{named[1:]} waits {percent(waits[-1])} of the time, "
             said += "far more than the others: they take longer than it, or it has less to do."
-        doubt = (AT_DEVICE,) if seen.has_devices else ()
-        return replace(made, sentence=said, maybe=maybe, more=True, notes=doubt)
+        if seen.has_devices and one.sure:
+            return replace(made, sentence=said, notes=(AT_DEVICE,))
+        return replace(made, sentence=said, maybe=maybe, more=True)
     alike = ", alike" if waits[-1] - waits[0] < LEAST else ", each time for another one"
     said = f"Nobody is late. {wait}{', as they do by design' if stages else alike}."
     network = network_words(seen)

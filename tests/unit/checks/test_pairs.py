@@ -80,7 +80,7 @@ def test_too_few_hosts_or_turns_are_not_judged() -> None:
     assert judged({way: own[:AGAIN] for way, own in measured(4, 0.01, 1).items()}) is None
 
 
-@pytest.mark.parametrize("hosts", [2, 3, 5, 8, MOST_WITH_ALL, 65, 100, 256])
+@pytest.mark.parametrize("hosts", [2, 3, 5, 8, MOST_WITH_ALL, 65, 100, 144])
 def test_nobody_is_in_two_pairs_of_a_round(hosts: int) -> None:
     shape = CellShape(hosts, 1, (1,) * hosts, 30, 20, turns=2)
     met: dict[tuple[int, int], list[int]] = {}

@@ -9,7 +9,7 @@ from doctor.slow.judge.devices import devices_of, slow_devices
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.pauses import StepPauses
-from doctor.slow.judge.reasons import AT_WORK, STANDS_OUT, blur, reasons, slept
+from doctor.slow.judge.reasons import AT_WORK, NO_DEVICE, STANDS_OUT, blur, reasons, slept
 from doctor.slow.judge.series import Sampled, Series, is_pipeline
 from doctor.slow.judge.words import lateness_words, milliseconds, percent
 from doctor.text.grouped import grouped
@@ -49,10 +49,10 @@ def several(
 
 
 def _may_wait_for_device(seen: Sampled, late: SlowCulprit) -> bool:
-    """Whether it only seems to compute: a host that waits for its device spins, in any line that uses it."""
+    """Whether it only seems to work: a host that waits for its device does so in any line that uses it."""
     whose = {key(each) for each in seen.job.ranks if each.host in late.hosts and each.rank in late.ranks}
     slow, _ = slow_devices(devices_of(seen))
-    asleep = any(slept(seen, each, "") >= STANDS_OUT for each in whose)
+    asleep = any(slept(seen, each, NO_DEVICE) >= STANDS_OUT for each in whose)
     return seen.has_devices and late.reason in AT_WORK and not asleep and not whose.intersection(slow)
 
 

@@ -84,6 +84,9 @@ _RESTS = (
 )
 """The same of what may be a part of reading, or the work itself."""
 
+NO_DEVICE = "|".join(names for names, _ in (*_WAITS, *_RESTS) if not re.search("futex|poll", names))
+"""Functions of the kernel in which no host waits for its device."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reasons:

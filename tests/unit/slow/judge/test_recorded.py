@@ -54,12 +54,16 @@ def test_a_host_that_waits_for_its_device_is_not_called_late() -> None:
     assert (made.state, made.late, made.exit_code) == (SlowState.UNKNOWN, (), 3)
     assert AT_DEVICE in made.notes
 
-    def asleep(_: str, rank: RankSamples) -> RankSamples:
-        return replace(rank, outside={"hrtimer_nanosleep": sum(rank.samples)} if rank.pid == first else {})
 
+@pytest.mark.parametrize(("sleeps_in", "late"), [("hrtimer_nanosleep", [(0,)]), ("futex_do_wait", [])])
+def test_what_sleeps_otherwise_than_for_a_device_is_late(sleeps_in: str, late: list[tuple[int, ...]]) -> None:
+    seen = load(SAMPLES / "gpu-device-waits.json.gz")
     first = min(rank.pid for rank in seen.samples[0].rounds[0].ranks)
-    (late,) = judge(with_ranks(seen, asleep)).late
-    assert late.ranks == (0,), "it sleeps there: that is no wait for a device"
+
+    def asleep(_: str, rank: RankSamples) -> RankSamples:
+        return replace(rank, outside={sleeps_in: sum(rank.samples)} if rank.pid == first else {})
+
+    assert [each.ranks for each in judge(with_ranks(seen, asleep)).late] == late
 
 
 def test_ranks_that_wait_differently_are_not_called_alike() -> None:

@@ -1,7 +1,7 @@
 """AMD GPUs of a host: whether they answer, have no memory errors, and are free for the job."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from doctor.api import (
     AMD,
@@ -26,9 +26,8 @@ from doctor.facts.amd.gpus import (
     AmdHealth,
     AmdProcess,
 )
-from doctor.facts.amd.log import troubles
 from doctor.facts.amd.smi import GROUP
-from doctor.facts.gpus import Gpu, Gpus, gpus_named
+from doctor.facts.gpus import Gpu, Gpus, LoggedTrouble, bus_id, gpus_named
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.rules.devices import alike
 from doctor.rules.gpus import busy_gpus, hip_words, logged, memory_errors
@@ -36,6 +35,17 @@ from doctor.rules.kernel_log import read_log
 
 SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
 """Processes that use a GPU although no job runs there."""
+_WHERE = re.compile(r"\bamdgpu (?P<bus>[0-9A-Fa-f:.]{4,20}):")
+_KINDS = (
+    (
+        r"(?<!\d)[1-9]\d{0,17} (?:new )?uncorrectable hardware errors detected",
+        "hardware errors that could not be corrected",
+        True,
+    ),
+    (r"GPU reset(?:\(\d{1,9}\))? failed", "the GPU could not be reset", True),
+    (r"GPU reset begin", "the GPU was reset", False),
+)
+"""Pattern, meaning, and whether it accuses the hardware: a program alone can cause a reset."""
 
 
 @check(
@@ -208,3 +218,18 @@ def hip_gpus(gpus: Gpus, order: Sequence[str] | None, plan: JobPlan) -> tuple[Gp
     known = [gpu for bus in dict.fromkeys(order or ()) for gpu in gpus.listed if gpu.bus == bus]
     mine = known if order and all(gpu.bus for gpu in gpus.listed) else list(gpus.listed)
     return tuple(mine if words is None else (mine[i] for i in map(int, words) if i < len(mine)))
+
+
+def troubles(lines: Iterable[KernelLine]) -> tuple[LoggedTrouble, ...]:
+    """The lines that accuse a GPU, in the order of the log."""
+    return tuple(trouble for line in lines if (trouble := _trouble(line)))
+
+
+def _trouble(line: KernelLine) -> LoggedTrouble | None:
+    if "amdgpu" not in line.text:
+        return None
+    for pattern, meaning, fatal in _KINDS:
+        if re.search(pattern, line.text):
+            where = _WHERE.search(line.text)
+            return LoggedTrouble(f"kernel log: {meaning}", fatal, bus_id(where["bus"]) if where else "", line)
+    return None

@@ -2,6 +2,7 @@
 
 import pytest
 
+from checks.amd import troubles
 from doctor.api import AMD
 from doctor.errors import UnreadableOutput
 from doctor.facts.amd.gpus import (
@@ -12,7 +13,6 @@ from doctor.facts.amd.gpus import (
     AmdHealth,
     AmdProcess,
 )
-from doctor.facts.amd.log import troubles
 from doctor.facts.gpus import Gpu
 from doctor.facts.processes import KERNEL_LOG
 from doctor.facts.system import DEVICES

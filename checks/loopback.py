@@ -29,7 +29,9 @@ def loopback_down(
     by whoever made the namespace.
     """
     if UNNAMED in addresses:
-        raise Undecided("the names of the interfaces are not known: ip is not installed there")
+        raise Undecided(
+            "the names of the interfaces are not known: neither ip nor Perl nor Python is installed there"
+        )
     card = (links or {}).get(LO)
     down = card is not None and card.down
     held = any(LOCALHOST in own for own in addresses.values())

@@ -58,7 +58,9 @@ def interface_missing(
     prefix (`eth`) or what to exclude (`^docker,lo`); gloo takes exact names only.
     """
     if UNNAMED in addresses:
-        raise Undecided("the names of the interfaces are not known: ip is not installed there")
+        raise Undecided(
+            "the names of the interfaces are not known: neither ip nor Perl nor Python is installed there"
+        )
     shown = ", ".join(sorted(addresses))
     env = environment_of(plan, login)
     for variable in INTERFACE_VARIABLES:

@@ -47,15 +47,8 @@ def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
 
 
 UNNAMED = "?"
-"""The interface name for addresses if `ip` is not installed, as in slim containers."""
-ADDRESSES = Fact(
-    "addresses",
-    Run(
-        f"command -v ip >/dev/null && echo {_ASKED} && exec ip -o addr show;"
-        " a=$(hostname -I) && echo no ip: $a"
-    ),
-    _addresses,
-)
+"""The interface name for addresses where neither `ip` nor a language that can ask the kernel is installed."""
+ADDRESSES = Fact("addresses", Run(host_program(__file__, "network_addresses.sh")), _addresses)
 
 
 def _links(capture: Capture) -> Mapping[str, Counters]:

@@ -63,10 +63,14 @@ def _all_ends(inside: "Sequence[str]" = ()) -> "tuple[set[tuple[str, str]], str]
     """Both ends of all TCP connections, whoever has them, and why they are unknown."""
     try:
         ((_, tool, code),) = run_all([partial(Tool, [*inside, *ALL], SECONDS, MOST_OUTPUT)], 1)
+        why = "" if code == 0 else "ss: " + (tool.why or f"exit status {code}")
     except OSError as error:
-        return set(), f"ss: {error.strerror}"
-    if code != 0:
-        return set(), "ss: " + (tool.why or f"exit status {code}")
+        why = f"ss: {error.strerror}"
+    if why:
+        with contextlib.suppress(OSError):
+            known = sockets.by_kernel(lambda *_: True, sockets.ALL, inside)
+            return {(one["local"], one["peer"]) for one in known}, ""
+        return set(), why
     rows = (line.split() for line in bytes(tool.out).decode("utf-8", "replace").splitlines())
     return {(sockets.plain(row[3]), sockets.plain(row[4])) for row in rows if len(row) > 4}, ""
 

@@ -1,5 +1,6 @@
-"""Connections from ss, which also shows for how long each of TCP has been silent. It needs no rights."""
+"""Connections from ss, or without it from the kernel, and for how long each is silent. It needs no rights."""
 
+import contextlib
 import math
 import re
 import time
@@ -8,19 +9,20 @@ from functools import partial
 from typing import Any
 
 from doctor.live.onhost.careful import Tool, run_all
+from doctor.live.onhost.netlink import TcpTable, Wanted
 
 SECONDS = 5.0
 MOST = 16 << 20
 """The most bytes of output that may wait to be parsed."""
 MOST_OF_ONE = 1024
-Wanted = Any
-"""A function of an inode and a UID: whether this socket is wanted."""
 WAYS = (["ss", "-tnieHO"], ["ss", "-tnie"])
 """Older versions of ss know neither -H nor -O."""
 _PAIRS = re.compile(r"(\w+):(\d+)")
 _CGROUP = re.compile(r"^.*(?:<->|-->|<--|---)(?= |$)")
 """The name of a control group, which its user chooses, up to the arrow after it."""
 LOCAL = ("ss", "-xn")
+OPEN, ALL = 0xB36, 0xFFE
+"""States of TCP, as bits: those that ss shows by itself, and all."""
 _LOCAL = re.compile(r"^u_\w+\s+\S+\s+\d+\s+\d+\s+(\S.*?)\s+(\d+)\s+\S.*?\s+(\d+)\s*$", re.MULTILINE)
 _TIMER = re.compile(r"timer:\((\w+),")
 
@@ -40,7 +42,8 @@ def connections(
         try:
             ((_, tool, code),) = run_all([partial(_Ss, argv, seconds, wanted)], 1)
         except OSError as error:
-            return {}, f"{argv[0]}: {error.strerror}"
+            why = f"{argv[0]}: {error.strerror}"
+            break
         assert isinstance(tool, _Ss)
         tool.take(len(tool.out))
         if code == 0:
@@ -49,7 +52,16 @@ def connections(
         why = "ss: " + (tool.why or " ".join(last) or f"exit status {code}")[:200]
         if tool.found:
             return tool.found, why
+    with contextlib.suppress(OSError):
+        known = by_kernel(lambda inode, uid: inode and wanted(str(inode), uid), OPEN, inside)
+        return {str(one["inode"]): one for one in known}, ""
     return {}, why
+
+
+def by_kernel(wanted: "Wanted", states: int, inside: "Sequence[str]" = ()) -> "list[dict[str, Any]]":
+    """Connections without a tool, with further numbers. Raises OSError."""
+    with contextlib.closing(TcpTable(f"/proc/{inside[2]}/ns/net" if inside else "")) as table:
+        return table.read(wanted, states)
 
 
 def local_ends(inside: "Sequence[str]" = (), until: float = math.inf) -> "dict[str, tuple[str, str]]":

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doctor.live.onhost import proc
-from doctor.slow.onhost.netlink import TcpTable
+from doctor.live.onhost.netlink import TcpTable
 from doctor.slow.onhost.watch import RankWatch
 
 EVERY = 0.04
@@ -151,7 +151,7 @@ class Round:
         for table in self.tables:
             found = []
             with contextlib.suppress(OSError):
-                found = table.read(self.sockets)
+                found = table.read(lambda inode, _: inode in self.sockets)
             for one in found:
                 key = one["local"], one["peer"]
                 if key in self.links or len(self.links) < MOST_LINKS:

@@ -106,6 +106,54 @@ def test_a_few_errors_are_not_a_fault(lab: Lab, examine: Examiner) -> None:
     assert_healthy(examine(*ALONE))
 
 
+def without_iproute2(lab: Lab) -> None:
+    """As in most images of trainings; node3 has no Perl either, but Python."""
+    for host in lab:
+        host.no_tool("ip", "ss")
+    lab["node3"].no_tool("perl")
+
+
+def test_healthy_where_hosts_lack_iproute2(lab: Lab, examine: Examiner) -> None:
+    without_iproute2(lab)
+    outcome = examine()
+    assert_healthy(outcome)
+    assert "Not examined" not in outcome.text
+
+
+def test_the_same_is_found_where_hosts_lack_iproute2(lab: Lab, examine: Examiner) -> None:
+    args = inventory(examine, "launch: {GLOO_SOCKET_IFNAME: eth0}\n")
+    lab["node2"].link_down("lo")
+    renamed(lab["node3"])
+    errors(4096)(lab["node4"])
+    lab["node1"].do("ip addr del 127.0.0.1/8 dev lo")
+
+    def found() -> tuple[int, set[tuple[str, ...]]]:
+        outcome = examine(*args)
+        said = {(each["check"], each["status"], each["summary"], *each["hosts"]) for each in outcome.trouble}
+        return outcome.code, said
+
+    with_ip = found()
+    assert with_ip[0] == 1
+    assert {(check, status, *hosts) for check, status, _, *hosts in with_ip[1]} == {
+        ("loopback-down", "fail", "node1"),
+        ("loopback-down", "fail", "node2"),
+        ("interface-missing", "fail", "node3"),
+        ("nic-errors", "warn", "node4"),
+    }
+    without_iproute2(lab)
+    assert found() == with_ip
+
+
+def test_rules_of_a_host_without_iproute2_are_unknown(lab: Lab, examine: Examiner) -> None:
+    """The kernel shows that there was a rule, and not which one."""
+    several_networks(lab["node4"])
+    without_iproute2(lab)
+    outcome = examine()
+    assert_healthy(outcome, {"rule-diverts-traffic"})
+    (unknown,) = [each for each in outcome.report["findings"] if each["status"] == "unknown"]
+    assert unknown["hosts"] == ["node4"]
+
+
 def several_networks(host: Host) -> None:
     """A table for each network, as on hosts with several networks."""
     host.add_interface("mgmt0", "10.9.9.1/24")

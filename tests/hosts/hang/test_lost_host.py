@@ -39,6 +39,18 @@ def test_its_ranks_are_gone_and_its_connections_half_open(lab: Lab) -> None:
             "to leave node3 out, start the job again on node[1-2]" in each for each in said["hang"]["do"]
         )
 
+        for host in hosts:
+            host.no_tool("ip", "ss")
+        code, said = looked(lab)
+        (culprit,) = culprits(said)
+        assert (code, culprit["rank"], culprit["cause"], culprit["confidence"]) == (
+            1,
+            2,
+            "gone",
+            "certain",
+        ), said
+        assert said["hang"]["rights"]["connections"], "the kernel is asked without ss"
+
         now = float(hosts[2].do("cut -d' ' -f1 /proc/uptime"))
         hosts[2].kernel_log(KILLED.format(now - 5))
         _, said = looked(lab)

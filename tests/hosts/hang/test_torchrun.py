@@ -79,6 +79,23 @@ def test_the_stopped_rank_of_a_job_over_two_hosts(lab: Lab) -> None:
             host.await_that(lambda host=host, was=was: not host.leftovers(was), "clean end")  # type: ignore[misc]
 
 
+def test_the_connections_of_hosts_without_ss(lab: Lab) -> None:
+    """The kernel is asked for them: for how long the job has stood still is known there, too."""
+    hosts = [lab["node1"], lab["node2"]]
+    for host in hosts:
+        host.no_tool("ip", "ss")
+    with torchrun(hosts, 2, FAULT="stop", VICTIM="3") as job:
+        until(lambda: step(hosts, 3, "hit") == 1, job)
+        time.sleep(1.0)
+        done = lab.doctor("hang", "node[1-2]", "--json", "-")
+    assert done.returncode == 1, done.stdout + done.stderr
+    said = json.loads(done.stdout)
+    (culprit,) = culprits(said)
+    assert (culprit["rank"], culprit["host"], culprit["cause"]) == (3, "node2", "stopped")
+    assert said["hang"]["rights"]["connections"]
+    assert said["hang"]["rights"]["unread"] == []
+
+
 @pytest.mark.skipif(not starved.possible(), reason="this machine does not allow limits of processors")
 def test_a_host_without_processor_time_holds_nobody_up(lab: Lab) -> None:
     """Its answer is awaited for as long as --timeout allows, and late parts are reported as such."""

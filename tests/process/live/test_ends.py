@@ -16,6 +16,11 @@ pytestmark = pytest.mark.slow
 INSIDE = from_cases(__file__, "INSIDE", str)
 
 
+@pytest.fixture(autouse=True, params=["ss", "no-such-ss"])
+def with_and_without_ss(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ends, "ALL", (request.param, *ends.ALL[1:]))
+
+
 def place(name: tuple[str, int]) -> str:
     return f"{name[0]}:{name[1]}"
 

@@ -139,6 +139,19 @@ def test_no_names() -> None:
         printed(NAMES, "getent: not found\n")
 
 
+def test_addresses_as_the_kernel_tells_them_where_there_is_no_ip() -> None:
+    text = (
+        "addresses:\n0: lo inet 127.0.0.1 lo\n0: eth0 inet 192.0.2.2 eth0\n0: eth0 inet 10.9.0.6 eth0:1\n"
+        "0: eth0 inet6 fd00::2 \n0: eth0 inet6 fd00::6 deprecated\n0: lo inet6 ::1 \n"
+    )
+    assert printed(ADDRESSES, text) == {
+        "lo": ("127.0.0.1", "::1"),
+        "eth0": ("192.0.2.2", "10.9.0.6", "fd00::2"),
+        "eth0:1": ("10.9.0.6",),
+    }
+    assert printed(ADDRESSES, "addresses:\n\n") == {}
+
+
 def test_addresses_without_ip() -> None:
     assert printed(ADDRESSES, "no ip: 10.0.0.1 fd00::1 \n") == {"?": ("10.0.0.1", "fd00::1")}
     with pytest.raises(UnreadableOutput, match="no address"):

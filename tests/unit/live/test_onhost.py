@@ -28,6 +28,7 @@ from doctor.live.onhost import (
     descriptors,
     locks,
     look,
+    netlink,
     proc,
     ranks,
     room,
@@ -72,6 +73,15 @@ def test_connections_as_ss_says_them() -> None:
     assert not first["persist"]
     numbers = ("unacknowledged", "backoff", "last_received")
     assert [second[name] for name in numbers] == [1, 3, 77]
+
+
+def test_an_older_kernel_tells_less_of_a_connection() -> None:
+    whole = bytes(range(208))
+    assert netlink._numbers(whole)["backoff"] == 4
+    cut = netlink._numbers(whole[:136])
+    assert cut["acknowledged"] == cut["sent"] == netlink._numbers(whole)["acknowledged"]
+    assert (cut["rate"], cut["busy"]) == (0, 0)
+    assert set(netlink._numbers(b"").values()) == {0}
 
 
 def test_ss_is_not_started_without_time() -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from doctor.logs.judge.accusations import MOST_WORDS
 from doctor.logs.judge.blame import LogBlame
@@ -21,9 +21,13 @@ from doctor.waits import cycles, graph, waited_for
 
 FAR = 1000
 """The operations in which ranks of one group wait are less far apart: none ends before all have joined it."""
-_SEQUENCE = re.compile(r"SeqNum=(\d{1,12})")
-_ENQUEUED = re.compile(r"last enqueued (?:NCCL |HCCL )?work: (-?\d{1,12})")
-_COMPLETED = re.compile(r"last completed (?:NCCL |HCCL )?work: (-?\d{1,12})")
+_SEQUENCE = re.compile(r"SeqNum=(\d{1,12})(?!, OpType=(?:SEND|RECV|COALESCED)\b)")
+"""The number of an operation of all ranks of a group: two ranks count what they send each other on their own."""
+_COUNTS = re.compile(
+    r"(PG GUID \S{1,80}|\[PG 0) .{0,400}?[Ll]ast enqueued (?:NCCL |HCCL )?work: (-?\d{1,18}),"
+    r"(?: last started work: .{1,80}?,)? last completed (?:NCCL |HCCL )?work: (-?\d{1,18})"
+)
+"""Only the group 0 and GUIDs are the same group on all ranks."""
 _OPERATION = re.compile(r"OpType=(\w{1,40})|\btag\[(?:Hcom)?([A-Za-z]{3,30})_(?P<group>[^\]]{1,120})\]")
 """HCCL's tag names the operation and its group: two groups may be in two operations."""
 
@@ -68,14 +72,31 @@ def _last_lines(case: LogCase, ranks: tuple[int, ...]) -> tuple[LogLine, ...]:
     return (*found, *(each.last for each in case.logs.files if each.last and each.who.rank in quiet))
 
 
+def _numbers(reports: Iterable[Event]) -> Iterator[tuple[str, dict[int, int]]]:
+    """By what the ranks of a group are compared, and their numbers. Hosts run ahead of their devices by different
+    amounts: what a rank has enqueued counts up to the first operation that no rank has completed.
+    """
+    waited: dict[int, int] = {}
+    groups: dict[str, dict[int, tuple[int, int]]] = {}
+    for event in reports:
+        if found := _SEQUENCE.search(event.line.text):
+            waited.update((rank, max(waited.get(rank, -1), int(found[1]))) for rank in event.ranks)
+        if (found := _COUNTS.search(event.line.text)) and (done := int(found[3])) <= (last := int(found[2])):
+            told = groups.setdefault(found[1], {})  # torch 2.3 prints numbers that it never set
+            told.update((rank, max(told.get(rank, (-1, -1)), (last, done))) for rank in event.ranks)
+    for told in groups.values() if waited else ():
+        most = max((done for _, done in told.values()), default=-1)
+        yield "enqueued", {rank: min(last, most + 1) for rank, (last, _) in told.items() if last >= most}
+    if len(groups) < 2 or all(waited.keys() <= each.keys() for each in groups.values()):
+        yield "waited in", waited
+    for told in groups.values() if waited else ():
+        yield "completed", {rank: done for rank, (_, done) in told.items()}
+
+
 def behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """Blame the ranks with the smallest number of an operation: enqueued, waited in, or completed."""
     reports = (*events, *case.of(SuspectKind.NAMES, SuspectKind.CONFIRMS, SuspectKind.AFTER))
-    for pattern, what in ((_ENQUEUED, "enqueued"), (_SEQUENCE, "waited in"), (_COMPLETED, "completed")):
-        at: dict[int, int] = {}
-        for event in reports:
-            if found := pattern.search(event.line.text):
-                at.update((rank, max(at.get(rank, -1), int(found[1]))) for rank in event.ranks)
+    for what, at in _numbers(reports):
         if len({*at.values()}) < 2:
             continue
         if what == "waited in" and case.silent():
@@ -86,7 +107,9 @@ def behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         ranks = tuple(sorted(rank for rank, number in at.items() if number == least))
         if len(ranks) * 2 > len(at) and len(at) > 2:
             continue
-        two = len(at) == 2 and what == "waited in"
+        if what == "enqueued" and not case.waiting.isdisjoint(ranks):
+            continue  # it waits itself, in another group
+        two = len(at) == 2 and (what == "waited in" or len(case.covered) > 2)
         chosen = tuple(sorted(at)) if two else ranks
         parties = tuple(_one(case, rank) for rank in chosen)
         says = (

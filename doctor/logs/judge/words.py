@@ -24,6 +24,7 @@ _OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _NAMED = dict(_VALUES)
 """The values that a sentence names, and how."""
+_OF_EACH = ("cuda_device", "tried", "free", "left", "capacity", "room", "held", "own")
 
 
 def who(parties: Iterable[Party]) -> str:
@@ -89,7 +90,7 @@ def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -
     """What happened to the parties, as one sentence without its full stop. `events` are more of the kind."""
     same = (event, *(each for each in events if each.id == event.id))
     shared = len({*parties}) > 2  # a line names two ranks on a CUDA device, and there are several lines
-    hidden = (*(("cuda_device",) if shared else ()), *(("process",) if event.kind in ENDS else ()))
+    hidden = (*(_OF_EACH if shared else ()), *(("process",) if event.kind in ENDS else ()))
     about = which(same, ends=not many(parties), hidden=hidden)
     title = event.sighting.symptom.title + about
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter

@@ -70,17 +70,31 @@ def test_who_leads_from_one_cycle_to_another_is_in_none(monkeypatch: pytest.Monk
     assert first.says.startswith("ranks 0-1 on node1, and ranks 3-4 on node[2-3] waited for each other")
 
 
-def enqueued(number: int, last: int) -> File:
-    text = f"last enqueued work: {last}, last completed work: {last - 1}"
-    return e.rank(number, *e.watchdog(640, 42)(number), Entry(641, text, e.ENQUEUED))
+def enqueued(number: int, last: int, done: int = 41, waits: bool = True, group: str = "PG 0") -> File:
+    text = f"[{group} Rank {number}] last enqueued work: {last}, last completed work: {done}"
+    timed_out = e.watchdog(640, done + 1)(number) if waits else ()
+    return e.rank(number, *timed_out, Entry(641, text, e.ENQUEUED))
 
 
 def test_the_smallest_number_is_behind() -> None:
-    found = conclude(logs(enqueued(n, 41 if n == 1 else 42) for n in range(4)))
+    found = conclude(logs(enqueued(n, 41 if n == 1 else 45 + n, waits=n != 1) for n in range(4)))
     assert found.charges[0].says.startswith(
         "rank 1 on node1 was behind: operation 41 was the last that it enqueued, of 42"
     )
     assert [party.rank for party in found.charges[0].who] == [1]
+
+
+@cases
+def test_who_came_to_what_the_others_wait_in_is_not_behind(counts: list[tuple[int, int, int, str]]) -> None:
+    """Rows of a rank: what it enqueued and completed, whether it waits, its group."""
+    rows = enumerate(counts)
+    files = [enqueued(n, last, done, bool(w), f"PG ID 3 PG GUID {group}") for n, (last, done, w, group) in rows]
+    assert not [charge.says for charge in conclude(logs(files)).charges if "behind" in charge.says]
+
+
+def test_one_of_many_that_went_on_alone_leaves_nobody_behind() -> None:
+    found = conclude(logs([enqueued(3, 60), *(enqueued(n, 41, waits=False) for n in range(3))]))
+    assert "behind" not in found.charges[0].says
 
 
 def test_equal_numbers_name_nobody() -> None:

@@ -51,7 +51,8 @@ def read(
         meter.total = sources.total()
     table, above = Sentences(matcher), _above(given)
     found: dict[str, list[Scan]] = {}
-    with Readers(matcher.symptoms, cores() if _several(given) else 1, sources.left_out.add) as readers:
+    several = len(given) > 1 or any(isinstance(each, Path) and each.is_dir() for each in given)
+    with Readers(matcher.symptoms, cores() if several else 1, sources.left_out.add) as readers:
         for opened in sources.files():
             if seen:
                 seen(opened.name)
@@ -84,11 +85,6 @@ class _Meter:
     def __call__(self, size: int) -> None:
         self._taken += size
         self._moved(self._taken, self.total)
-
-
-def _several(given: Sequence[Input]) -> bool:
-    """Whether there may be more than one file."""
-    return len(given) > 1 or any(isinstance(each, Path) and each.is_dir() for each in given)
 
 
 def _above(given: Sequence[Input]) -> int:

@@ -42,17 +42,14 @@ def read_a_job(logs: Logs, search: LogSearch) -> bool:
     if logs.earlier or logs.jobs:
         return bool(logs.files)
     known = {curve.file for curve in logs.curves} | search.outputs
-    return any(_is_of_a_job(file) or file.name in known for file in logs.files if not _is_system(file))
+    files = (file for file in logs.files if not _SYSTEM.search(file.name))
+    return any(_is_of_a_job(file) or file.name in known for file in files)
 
 
 def _is_of_a_job(file: LogFile) -> bool:
     if _PLACES.search(file.name) or file.ranks or file.progress or file.world is not None:
         return True
     return file.who.rank is not None or not _OF_JOBS.isdisjoint(file.forms)
-
-
-def _is_system(file: LogFile) -> bool:
-    return _SYSTEM.search(file.name) is not None
 
 
 def read_instead(logs: Logs) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """PyTorch's flight recorder: the last collective that each rank has enqueued and completed in each group.
 
-A dump is a pickle or JSON. The host reduces it to a few numbers, as JSON (see `onhost/recorder.py`):
+A dump is a pickle or JSON. The host reduces it to a few numbers, as JSON (see `agents/onhost/recorder.py`):
 
     {"pg_status": {"0": {"last_enqueued_collective": 4, "last_completed_collective": 3}}, "pg_config": {},
      "entries": [{"pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": 4, "is_p2p": false,

@@ -10,7 +10,7 @@ import struct
 import time
 from typing import Any
 
-from doctor.live.onhost.recorder import TOO_LARGE, UnreadableDump, numbers
+from doctor.agents.onhost.recorder import TOO_LARGE, UnreadableDump, numbers
 
 SECONDS = 4.0
 """The time for one complete question."""

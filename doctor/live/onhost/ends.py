@@ -37,7 +37,8 @@ GET_ADDRESS = 0x8915
 def asked(ends: "Sequence[Sequence[str]]") -> "dict[str, Any]":
     """The answer about these connections: the address and port on this host, and those of the peer."""
     own = set(proc.addresses())
-    here = {(str(local), str(peer)) for local, peer in ends if _address(str(local)) in own}
+    pairs = [(str(local), str(peer)) for local, peer in ends]
+    here = {pair for pair in pairs if pair[0].rpartition(":")[0].strip("[]") in own}
     answer = {"lacks": [], "unsure": ""}  # type: dict[str, Any]
     if not here:
         return answer
@@ -53,10 +54,6 @@ def asked(ends: "Sequence[Sequence[str]]") -> "dict[str, Any]":
         "uptime": proc.uptime(),
         "killed": list(_killed()),
     }
-
-
-def _address(place: str) -> str:
-    return place.rpartition(":")[0].strip("[]")
 
 
 def _all_ends(inside: "Sequence[str]" = ()) -> "tuple[set[tuple[str, str]], str]":

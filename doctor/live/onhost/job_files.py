@@ -12,8 +12,8 @@ import re
 import stat
 from typing import Any
 
-from doctor.live.onhost.recorder import MOST as MOST_DUMP
-from doctor.live.onhost.recorder import UnreadableDump, numbers
+from doctor.agents.onhost.recorder import MOST as MOST_DUMP
+from doctor.agents.onhost.recorder import UnreadableDump, numbers
 from doctor.live.onhost.step_seconds import step_seconds
 
 TAIL = 65536

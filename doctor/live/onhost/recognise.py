@@ -188,17 +188,14 @@ def _hidden(tree: Tree, taken: "set[int]") -> "list[dict[str, Any]]":
     """Ranks whose variables may not be read: processes that take part in process groups, or several equal
     ones below a launcher. Ended processes beside them are included.
     """
-    part = {pid for pid in tree.rows if pid not in taken and _may_be_rank(tree, pid)}
+    part = {pid for pid in tree.rows if pid in tree.grouped and tree.rows[pid]["hidden"]}
+    part = {pid for pid in tree.rows if pid not in taken and (pid in part or _is_launched(tree, pid))}
     ranks = _lowest(tree, part)
     for parent in sorted({tree.rows[pid]["parent"] for pid in ranks}):
         names = {tree.rows[pid]["name"] for pid in ranks if tree.rows[pid]["parent"] == parent}
         beside = [pid for pid in tree.children(parent) if pid not in taken and pid not in ranks]
         ranks += [pid for pid in beside if is_mute(tree.rows[pid]) and tree.rows[pid]["name"] in names]
     return [dict(_unseen_rank(tree, pid), hidden=True) for pid in ranks]
-
-
-def _may_be_rank(tree: Tree, pid: int) -> bool:
-    return (pid in tree.grouped and tree.rows[pid]["hidden"]) or _is_launched(tree, pid)
 
 
 def _is_launched(tree: Tree, pid: int) -> bool:

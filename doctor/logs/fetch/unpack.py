@@ -57,9 +57,10 @@ def unpack(answer: Answer, token: str, folder: Path, limit: int) -> HostLogs:
     """Write the logs to a new folder; `limit` is that of the request. Raises OSError if the disk is full."""
     folder.mkdir(mode=0o700, parents=True)
     kept, wrong = _RecordReader(folder, limit), ""
+    most = limit + HEADS + KERNEL_BYTES + 16 * _most_pieces(limit)
     try:
         with contextlib.closing(kept):
-            for piece in _raw(answer.stdout, token[:FRAME].encode(), _most(limit)):
+            for piece in _raw(answer.stdout, token[:FRAME].encode(), most):
                 kept.feed(piece)
         if not kept.ended:
             raise _BadAnswer(_why(answer))
@@ -70,11 +71,6 @@ def unpack(answer: Answer, token: str, folder: Path, limit: int) -> HostLogs:
             raise
         wrong = f"its logs could not be kept here: {error.strerror}"
     return HostLogs(kept.files, (*_few(kept.missed), *([wrong] if wrong else [])), _few(kept.told))
-
-
-def _most(limit: int) -> int:
-    """The most bytes of a whole answer, unpacked."""
-    return limit + HEADS + KERNEL_BYTES + 16 * _most_pieces(limit)
 
 
 def _most_pieces(limit: int) -> int:
@@ -210,7 +206,8 @@ class _RecordReader:
 
     def _place(self, name: str) -> Path:
         """The path of a file here. It keeps the folders of the host, which show who wrote the file."""
-        parts = [_part(part) for part in name.split("/") if part not in ("", ".", "..")][-DEEPEST:]
+        safe = (_ODD.sub("_", part).encode() for part in name.split("/") if part not in ("", ".", ".."))
+        parts = [part[:LONGEST_PART].decode("utf-8", "ignore") for part in safe][-DEEPEST:]
         path = self._folder.joinpath(*(parts or [f"file-{self._names}"]))
         clash = path in self._folders or any(each in self.files for each in (path, *path.parents))
         return self._folder / f"{self._names}-{path.name}" if clash else path
@@ -241,8 +238,3 @@ def _text(line: bytes) -> str:
         .encode("utf-8", "surrogateescape")
         .decode("utf-8", "replace")
     )
-
-
-def _part(text: str) -> str:
-    """A safe file name, short enough for every file system."""
-    return _ODD.sub("_", text).encode()[:LONGEST_PART].decode("utf-8", "ignore")

@@ -4,6 +4,7 @@ A symptom is of this kind if its line can name the other one: `take` has a group
 """
 
 from collections import defaultdict
+from dataclasses import replace
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
@@ -11,6 +12,7 @@ from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.parties import key, named
 from doctor.logs.judge.suspect import Suspect
+from doctor.logs.judge.waits import other_operation
 from doctor.logs.judge.words import MOST, titled, who
 from doctor.logs.model import Party
 from doctor.model import UNDECIDED, Confidence
@@ -30,6 +32,8 @@ def disagreement(case: LogCase, suspect: Suspect) -> LogBlame:
     events = tuple(suspect.events)
     if _SIZES in events[0].line.text:
         return _of_neighbours(case, suspect)
+    if found := other_operation(case, case.of(SuspectKind.WAITS)):
+        return replace(found, events=(*found.events[::-1], *events))
     against: dict[Party, set[Party]] = defaultdict(set)
     for event in events:
         others = [case.places.settled(each, None) for each in named(event.sighting.taken, "other_")]

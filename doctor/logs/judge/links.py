@@ -37,7 +37,9 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
         for end in each.keys
     }
     for event in events:
-        for one in map(_place, event.who or (event.by,)):
+        for one in event.who or (event.by,):
+            if one.rank is None and one.host:  # a link joins hosts, whichever process meets its fault
+                one = replace(one, pid=None)
             here = key(one, event.line.file)
             parties.setdefault(here, one)
             for peer in event.peers or of_end.get(here, heads):
@@ -92,11 +94,6 @@ def _named_by_most(
         why += f", and {host} with others: the address is that of {host}"
         one = Party(host=host, address=bare(one.address)[0] if one.address else None)
     return one, others, why
-
-
-def _place(party: Party) -> Party:
-    """The host of a process without a rank: a link joins hosts, whichever process meets its fault."""
-    return replace(party, pid=None) if party.rank is None and party.host else party
 
 
 def _at_head(events: Iterable[Event], heads: Collection[Party]) -> Party | None:

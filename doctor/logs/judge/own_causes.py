@@ -78,15 +78,11 @@ def _by_symptom(case: LogCase) -> list[Suspect]:
         suspect.who.update(dict.fromkeys(event.who))
     kept: dict[object, Suspect] = {}
     for suspect in found.values():
-        same = kept.setdefault(_lines_and_party(suspect), suspect)
+        lines = frozenset((each.line.file, each.line.number) for each in suspect.events)
+        same = kept.setdefault((suspect.keys, lines), suspect)  # two symptoms of the very same lines
         if same is not suspect:
             same.events += suspect.events
     return list(kept.values())
-
-
-def _lines_and_party(of: Suspect) -> object:
-    """A key: two symptoms of the very same lines and parties are one cause."""
-    return of.keys, frozenset((each.line.file, each.line.number) for each in of.events)
 
 
 def _explains_death(reason: Suspect, death: Suspect) -> bool:

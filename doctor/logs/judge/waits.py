@@ -22,7 +22,7 @@ from doctor.waits import cycles, graph, waited_for
 FAR = 1000
 """The operations in which ranks of one group wait are less far apart: none ends before all have joined it."""
 _SEQUENCE = re.compile(r"SeqNum=(\d{1,12})(?!, OpType=(?:SEND|RECV|COALESCED)\b)")
-"""The number of an operation of all ranks of a group: two ranks count what they send each other on their own."""
+"""The number of an operation of all ranks of a group: two ranks count their messages on their own."""
 _COUNTS = re.compile(
     r"(PG GUID \S{1,80}|\[PG 0) .{0,400}?[Ll]ast enqueued (?:NCCL |HCCL )?work: (-?\d{1,18}),"
     r"(?: last started work: .{1,80}?,)? last completed (?:NCCL |HCCL )?work: (-?\d{1,18})"
@@ -73,8 +73,8 @@ def _last_lines(case: LogCase, ranks: tuple[int, ...]) -> tuple[LogLine, ...]:
 
 
 def _numbers(reports: Iterable[Event]) -> Iterator[tuple[str, dict[int, int]]]:
-    """By what the ranks of a group are compared, and their numbers. Hosts run ahead of their devices by different
-    amounts: what a rank has enqueued counts up to the first operation that no rank has completed.
+    """By what the ranks of a group are compared, and their numbers. Hosts run ahead of their devices by
+    different amounts: what is enqueued counts up to the first operation that no rank has completed.
     """
     waited: dict[int, int] = {}
     groups: dict[str, dict[int, tuple[int, int]]] = {}
@@ -99,11 +99,9 @@ def behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     for what, at in _numbers(reports):
         if len({*at.values()}) < 2:
             continue
-        if what == "waited in" and case.silent():
-            continue  # a rank without such a line comes first
         least, most = min(at.values()), max(at.values())
-        if what == "waited in" and most - least > FAR:
-            continue  # operations of two groups, which count on their own
+        if what == "waited in" and (case.silent() or most - least > FAR):
+            continue  # a rank without such a line comes first; two groups count on their own
         ranks = tuple(sorted(rank for rank, number in at.items() if number == least))
         if len(ranks) * 2 > len(at) and len(at) > 2:
             continue

@@ -7,10 +7,8 @@ limits are from simulated healthy trainings (tests/unit/logs/loss/test_healthy.p
 found.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import eq
 
 from doctor.logs.loss.shape import CurveMark, no_numbers, rises, stands_still
 from doctor.logs.model import Curve, LogCause, Party, Symptom
@@ -57,18 +55,13 @@ def same(one: Party, other: Party) -> bool:
 def _distinct(curves: Sequence[Curve]) -> list[Curve]:
     """The curves without empty ones and without those that a second file repeats."""
     found: list[Curve] = []
-    known: defaultdict[tuple[object, ...], list[Curve]] = defaultdict(list)
+    known = set[object]()
     for curve in curves:
-        alike = known[curve.who, len(curve.steps)]
-        if curve.steps and not any(_repeats(curve, each) for each in alike):
-            alike.append(curve)
+        said = (curve.who, curve.steps, *map(repr, curve.losses))  # NaN is not equal to itself
+        if curve.steps and said not in known:
+            known.add(said)
             found.append(curve)
     return found
-
-
-def _repeats(one: Curve, other: Curve) -> bool:
-    """NaN is not equal to itself, but to repeat it is written alike."""
-    return one.steps == other.steps and all(map(eq, map(repr, one.losses), map(repr, other.losses)))
 
 
 def _latest(curves: Sequence[Curve]) -> list[Curve]:

@@ -317,7 +317,8 @@ class _Scanner:
     def _cut_at_both_ends(self, lines: list[tuple[int, str]]) -> None:
         """A log that was cut at both ends of a message ends in frames or is the rest of a record."""
         parsed = [self._parse(text) for _, text in lines]
-        owns = [_indented(text, facts.start) for (_, text), facts in zip(lines, parsed, strict=True)]
+        starts = zip((text for _, text in lines), (facts.start for facts in parsed), strict=True)
+        owns = [text[at:] if text[:at].strip() else text for text, at in starts]  # or all lines are indented
         begin = continued_from(owns)
         if begin is None:
             return
@@ -568,11 +569,6 @@ def _with_frames(line: LogLine, text: str, facts: LineFacts, above: Callable[[],
     prefixes = [each for each in (text[: facts.start], text[: facts.prefix]) if each.strip()]
     frames = stacks.traceback_above(above(), *(prefixes or [""]))
     return replace(line, frames=tuple(redact(each)[:KEPT] for each in frames)) if frames else line
-
-
-def _indented(text: str, start: int) -> str:
-    """What its writer wrote in the line; a prefix of nothing but blanks is the indentation of all lines."""
-    return text[start:] if text[:start].strip() else text
 
 
 def _headed(above: Sequence[str], words: str) -> bool:

@@ -24,6 +24,7 @@ from doctor.logs.sources.limits import (
     ReadLimits,
 )
 from doctor.logs.sources.patience import Patience
+from doctor.logs.sources.recorder import lines_of
 from doctor.logs.sources.stream import File, PeekStream, Pipe, Stream, UnpackedStream, words
 
 T = TypeVar("T")
@@ -168,6 +169,9 @@ class Sources:
             if kind in _PACKED:
                 self.left_out.add(name, "packed more than once")
                 return
+        if told := lines_of(name, ahead):
+            stream, kind, size = Pipe(io.BytesIO(told), self._patience), FileKind.TEXT, len(told)
+            ahead = PeekStream(stream, self._patience)
         if kind in (FileKind.TAR, FileKind.ZIP):
             if depth > 1:
                 self.left_out.add(name, "an archive in an archive in an archive")

@@ -83,7 +83,8 @@ def pieces(stream: PeekStream) -> Iterator[bytes]:
     head = stream.peek(HEAD)
     encoding = wide(head)
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
-    plain = _unwrapped if is_wrapped(head.removeprefix(codecs.BOM_UTF8)) else _plain
+    wrapped = is_wrapped(head.removeprefix(codecs.BOM_UTF8))
+    plain = (lambda data: _plain(unwrapped(data).replace(b"\x00", b""))) if wrapped else _plain
     rest = b""
     first = True
     cut = False
@@ -121,10 +122,6 @@ def _line_end(data: bytes) -> int:
     """Where the first line ends; its line end stays, so that lines can be counted."""
     found = _END.search(data)
     return found.start() if found else len(data)
-
-
-def _unwrapped(data: bytes) -> bytes:
-    return _plain(unwrapped(data).replace(b"\x00", b""))
 
 
 def _plain(data: bytes) -> bytes:

@@ -57,11 +57,15 @@ class Matcher:
     def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]:
         """The symptoms of one line with the values taken from it. If `form` is None, any form counts."""
         numbers = set(self._prefilter.owners(text.encode("utf-8", "surrogatepass")))
-        here = [each for number in sorted(numbers) if _counts(each := self.symptoms[number], form)]
+        held = [self.symptoms[number] for number in sorted(numbers)]
+        here = [each for each in held if form is None or not each.forms or form in each.forms]
         if any(each.role is Role.ADVICE for each in here):
             here = [each for each in here if each.role is Role.ADVICE]
         here = [each for each in here if "(?P<only>" not in each.take or taken(each, text, 0)]
-        here = [each for each in here if not any(_explains(other, each) for other in here)]
+        why = [(other, glob) for other in here for glob in other.explains]
+        here = [
+            one for one in here if not any(fnmatchcase(one.id, glob) for by, glob in why if by is not one)
+        ]
         here = [each for each in here if not each.id.endswith(REST)] or here
         here.sort(key=lambda each: -_weight(each, text))
         return tuple((each, taken(each, text, stands(text, each.patterns) or 0)) for each in here)
@@ -70,14 +74,6 @@ class Matcher:
     def lookup(self) -> SymptomLookup:
         """What finds the symptoms of a text that a person typed."""
         return SymptomLookup(self.symptoms)
-
-
-def _counts(symptom: Symptom, form: Form | None) -> bool:
-    return form is None or not symptom.forms or form in symptom.forms
-
-
-def _explains(symptom: Symptom, other: Symptom) -> bool:
-    return symptom is not other and any(fnmatchcase(other.id, glob) for glob in symptom.explains)
 
 
 def _weight(symptom: Symptom, text: str) -> int:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from doctor.agents.onhost.recorder import TOO_LARGE
 from doctor.live.onhost import careful, job_files
 from doctor.live.onhost.careful import MEMORY, Tool, carefully, run_all
-from doctor.live.onhost.recorder import TOO_LARGE
 
 
 def _slow(item: int) -> int:

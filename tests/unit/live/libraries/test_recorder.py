@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from doctor.agents.onhost import recorder
+from doctor.agents.onhost.recorder import UnreadableDump, numbers, plain
 from doctor.live.evidence import LibraryText
 from doctor.live.libraries.consult import opinions
 from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Trust
-from doctor.live.onhost import recorder
-from doctor.live.onhost.recorder import UnreadableDump, numbers, plain
 from tests.support.library_texts import NOW, SAMPLES, job_of, seen, text
 
 KINDS = ("pickle", "json")

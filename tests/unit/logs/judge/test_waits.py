@@ -87,8 +87,10 @@ def test_the_smallest_number_is_behind() -> None:
 @cases
 def test_who_came_to_what_the_others_wait_in_is_not_behind(counts: list[tuple[int, int, int, str]]) -> None:
     """Rows of a rank: what it enqueued and completed, whether it waits, its group."""
-    rows = enumerate(counts)
-    files = [enqueued(n, last, done, bool(w), f"PG ID 3 PG GUID {group}") for n, (last, done, w, group) in rows]
+    files = [
+        enqueued(rank, last, done, bool(waits), f"PG ID 3 PG GUID {group}")
+        for rank, (last, done, waits, group) in enumerate(counts)
+    ]
     assert not [charge.says for charge in conclude(logs(files)).charges if "behind" in charge.says]
 
 

@@ -124,12 +124,13 @@ def _marked(stack: "list[Any]") -> "list[Any]":
 def numbers(data: bytes) -> str:
     """The numbers of a dump, as JSON. Raises UnreadableDump."""
     try:
-        return _numbers(data)
+        return json.dumps(_reduced(loaded(data)))
     except MemoryError as error:
         raise UnreadableDump(TOO_LARGE) from error
 
 
-def _numbers(data: bytes) -> str:
+def loaded(data: bytes) -> "dict[Any, Any]":
+    """The whole dump. Raises UnreadableDump."""
     if len(data) > MOST:
         raise UnreadableDump(f"it is larger than {MOST >> 20} MiB")
     if data.lstrip()[:1] == b"{":
@@ -141,7 +142,7 @@ def _numbers(data: bytes) -> str:
         dump = plain(data)
     if not isinstance(dump, dict) or "pg_status" not in dump:
         raise UnreadableDump("it is not a dump of the flight recorder")
-    return json.dumps(_reduced(dump))
+    return dump
 
 
 def _reduced(dump: "dict[Any, Any]") -> "dict[str, Any]":

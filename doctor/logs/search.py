@@ -42,8 +42,7 @@ def read_a_job(logs: Logs, search: LogSearch) -> bool:
     if logs.earlier or logs.jobs:
         return bool(logs.files)
     known = {curve.file for curve in logs.curves} | search.outputs
-    files = (file for file in logs.files if not _SYSTEM.search(file.name))
-    return any(_is_of_a_job(file) or file.name in known for file in files)
+    return any(_is_of_a_job(one) or one.name in known for one in logs.files if not _SYSTEM.search(one.name))
 
 
 def _is_of_a_job(file: LogFile) -> bool:

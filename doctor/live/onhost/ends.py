@@ -37,8 +37,7 @@ GET_ADDRESS = 0x8915
 def asked(ends: "Sequence[Sequence[str]]") -> "dict[str, Any]":
     """The answer about these connections: the address and port on this host, and those of the peer."""
     own = set(proc.addresses())
-    pairs = [(str(local), str(peer)) for local, peer in ends]
-    here = {pair for pair in pairs if pair[0].rpartition(":")[0].strip("[]") in own}
+    here = {(str(at), str(peer)) for at, peer in ends if str(at).rpartition(":")[0].strip("[]") in own}
     answer = {"lacks": [], "unsure": ""}  # type: dict[str, Any]
     if not here:
         return answer

@@ -16,6 +16,7 @@ from doctor.logs.judge.words import MOST, who
 from doctor.logs.model import LogLine, Party
 from doctor.logs.reading.stacks import waits_in
 from doctor.model import UNDECIDED, Confidence
+from doctor.text.grouped import grouped
 from doctor.text.ranks import ranks_text
 from doctor.waits import cycles, graph, waited_for
 
@@ -141,7 +142,9 @@ def other_operation(_: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     named = tuple(party for party, name in at.values() if name != most)
     says = f"the ranks waited in different operations: {', '.join(sides)}"
     says = f"{says}; {who(named)} stood apart" if most else says + UNDECIDED
-    how = ("their lines or tracebacks name different operations",)
+    places = ((each.sighting.taken.get("which"), party) for each in events for party in each.who)
+    calls = [f"{who(of)} called it at {place}" for place, of in grouped(places).items() if place]
+    how = ("their lines or tracebacks name different operations", *calls[:MOST])
     return LogBlame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
 
 

@@ -102,6 +102,6 @@ def test_without_a_log_of_a_job_there_is_no_all_clear(tmp_path: Path) -> None:
     assert "setup.log" in said.partition("What was read")[2].replace(" ", "")
     named = doctor("logs", "--local", "--path", f"{tmp_path}/*.log", env=env)
     assert named.returncode == 3, named.stdout
-    assert "setup.log: 1 line nothing there complains" in " ".join(named.stdout.split())
+    assert "setup.log:1linenothingtherecomplains" in "".join(named.stdout.split()), "however folded"
     (tmp_path / "train.log").write_text("".join(f"step {n} loss {3 / n:.3f}\n" for n in range(1, 30)))
     assert doctor("logs", "--local", cwd=tmp_path, env=env).returncode == 0

@@ -20,6 +20,7 @@ from doctor.hang.judge.judgement import (
     Wait,
 )
 from doctor.hang.judge.pace import TIMES, logged_pace
+from doctor.hang.judge.position import stepped
 from doctor.hang.judge.rights import rights_of, stackless
 from doctor.hang.judge.start_judgement import job_of, judge_start
 from doctor.hang.judge.weigh import weigh
@@ -154,10 +155,11 @@ def _standstill(case: HangCase, finding: HangFinding) -> Standstill:
 def _verdict(case: HangCase, finding: HangFinding, limit: float, pace: float) -> tuple[HangState, str]:
     if not any(rank.a or rank.b for rank in case.job.ranks):
         return HangState.UNKNOWN, "The ranks were listed, but the look at them was not answered."
+    alone = case.job.expected < 2 and len(case.standings) == 1
+    if alone and not stepped(case.job.ranks[0]):  # one that polls goes from line to line, too
+        return HangState.UNKNOWN, _alone(case)
     if case.moves:
         return HangState.MOVES, "The job moves."
-    if case.job.expected < 2 and len(case.standings) == 1:
-        return HangState.UNKNOWN, _alone(case)
     who, still = _who(finding.named), case.still
     if case.strange:
         short_wait = still is not None and still < limit and not finding.named

@@ -15,7 +15,7 @@ from doctor.live.jobs.job import RunningJob
 from doctor.live.steps import made_step, step_of
 from doctor.live.wires import Key, key
 from doctor.slow.evidence import SlowEvidence
-from doctor.slow.judge.culprits import culprit, of_hosts, several
+from doctor.slow.judge.culprits import culprit, may_wait_for_device, of_hosts, several
 from doctor.slow.judge.devices import clocks_words, devices_of, slow_devices
 from doctor.slow.judge.judgement import Lag, LateReason, RankShare, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
@@ -174,8 +174,9 @@ def _of_ranks(
         later = len(seen.keys) > 1 and not all(rank.hidden for rank in seen.job.ranks)
         return stalled or replace(made, sentence=said, notes=(), more=later)
     stops = pauses(seen, made.step_seconds) if steps != 0 else None
-    if late := several(seen, found, one, stops, links, made.step_seconds, few=few):
-        return replace(_named(made, *late), more=few and bool(links))
+    late = several(seen, found, one, stops, links, made.step_seconds, few=few)
+    if sure := [each for each in late if not may_wait_for_device(seen, each)]:
+        return replace(_named(made, *sure), more=few and bool(links))
     if stalled := _starved(made, seen) or _throttled(made, seen):
         return replace(stalled, more=few)
     if few:
@@ -184,7 +185,7 @@ def _of_ranks(
             (f"--for {math.ceil(STEPS * made.seconds / steps):d} would show {STEPS} steps",) if steps else ()
         )
         return replace(made, sentence=said, notes=need, more=True)
-    return _nobody(made, seen, found, one)
+    return _nobody(made, seen, found, one, doubt=bool(late))
 
 
 def _nobody_waits(found: Series) -> bool:
@@ -220,8 +221,12 @@ def _throttled(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
     return _named(made, late)
 
 
-def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key]) -> SlowJudgement:
-    """Nobody is late, and what would have been named: only if all ranks were seen."""
+def _nobody(
+    made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key], *, doubt: bool
+) -> SlowJudgement:
+    """Nobody is late, and what would have been named: only if all ranks were seen. `doubt`: somebody may be,
+    or wait for its device.
+    """
     waits = sorted(mean(of) for of in found.shares.values())
     lowest = keys_words(seen.job, sorted(one.who))
     maybe = f"{lowest} waits {percent(max(0.0, one.gap))} less than the others" if one.gap > 0 else ""
@@ -236,13 +241,13 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
         f"The {'stages of the pipeline wait for one another' if stages else 'ranks wait'} {apart} of the time"
     )
     uneven = waits[-1] - waits[0] >= one.smallest and not stages  # stages of unequal length are made so
-    if uneven or one.maybe or one.smallest > TOO_NOISY:
+    if uneven or one.maybe or one.smallest > TOO_NOISY or doubt:
         said = f"{wait}, and {'no stage is clearly the slowest' if stages else 'it is not clear for whom'}."
         if not stages and (top := _waits_alone(found.shares)):
             named = keys_words(seen.job, [top])
             said = f"{named[:1].upper()}{named[1:]} waits {percent(waits[-1])} of the time, "
             said += "far more than the others: they take longer than it, or it has less to do."
-        if seen.has_devices and one.sure:
+        if doubt:
             return replace(made, sentence=said, notes=(AT_DEVICE,))
         return replace(made, sentence=said, maybe=maybe, more=True)
     alike = ", alike" if waits[-1] - waits[0] < LEAST else ", each time for another one"

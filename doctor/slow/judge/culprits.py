@@ -44,16 +44,18 @@ def several(
     if one.sure and not few:
         late += _late(seen, shares, one, step, alone=alone)
     least = min(mean(of) for of in found.shares.values())
-    late = [each for each in late if each.is_link or not _may_wait_for_device(seen, each)]
     return sorted(late, key=lambda each: -(least if each.is_link else each.share))
 
 
-def _may_wait_for_device(seen: Sampled, late: SlowCulprit) -> bool:
-    """Whether it only seems to work: a host that waits for its device does so in any line that uses it."""
+def may_wait_for_device(seen: Sampled, late: SlowCulprit) -> bool:
+    """Whether it only seems to work: a host that waits for its device does so in any line that uses it.
+    Pauses and links are not known by lines.
+    """
     whose = {key(each) for each in seen.job.ranks if each.host in late.hosts and each.rank in late.ranks}
     slow, _ = slow_devices(devices_of(seen))
     asleep = any(slept(seen, each, NO_DEVICE) >= STANDS_OUT for each in whose)
-    return seen.has_devices and late.reason in AT_WORK and not asleep and not whose.intersection(slow)
+    works = late.reason in AT_WORK and late.lag in (Lag.LATE, Lag.STAGE)
+    return seen.has_devices and works and not asleep and not whose.intersection(slow)
 
 
 def of_hosts(shares: Mapping[Key, object]) -> list[list[Key]]:

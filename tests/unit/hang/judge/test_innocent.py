@@ -397,6 +397,17 @@ def test_a_rank_alone_that_makes_steps_moves() -> None:
     assert (stays.verdict, stays.exit_code) == (HangState.UNKNOWN, 3)
 
 
+def test_a_rank_alone_that_polls_goes_from_line_to_line_and_does_not_move() -> None:
+    def polls(member: JobMember) -> JobMember:
+        assert member.b is not None
+        (main, *others) = member.b.python
+        frames = (replace(main.frames[0], line=main.frames[0].line + 1), *main.frames[1:])
+        return replace(member, b=replace(member.b, python=(replace(main, frames=frames), *others)))
+
+    found = judge(changed(evidence(["sleeps"], hosts=["node1"], device=True), polls))
+    assert (found.verdict, found.exit_code) == (HangState.UNKNOWN, 3), found.sentence
+
+
 class TestDevices:
     """With NCCL the host runs ahead: it waits at a later line than the collective, and silence on TCP means
     nothing.

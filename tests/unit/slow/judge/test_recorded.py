@@ -13,7 +13,8 @@ from doctor.slow.advice import advice
 from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence, Used
 from doctor.slow.evidence_file import load
 from doctor.slow.judge import AT_DEVICE, TOO_FEW, judge
-from doctor.slow.judge.judgement import Lag, LateReason, SlowState
+from doctor.slow.judge.culprits import may_wait_for_device
+from doctor.slow.judge.judgement import Lag, LateReason, SlowCulprit, SlowState
 from doctor.slow.judge.pauses import pauses
 from doctor.slow.judge.reasons import NO_STACKS
 from doctor.slow.judge.series import sampled
@@ -64,6 +65,19 @@ def test_what_sleeps_otherwise_than_for_a_device_is_late(sleeps_in: str, late: l
         return replace(rank, outside={sleeps_in: sum(rank.samples)} if rank.pid == first else {})
 
     assert [each.ranks for each in judge(with_ranks(seen, asleep)).late] == late
+
+
+def test_only_what_lines_show_may_be_a_wait_for_a_device() -> None:
+    seen = load(SAMPLES / "gpu-device-waits.json.gz")
+    job = judge(seen).job
+    assert job is not None
+    late = SlowCulprit(Lag.LATE, "vm", ("vm",), (0,), reason=LateReason.UNEVEN)
+    found = {
+        each: may_wait_for_device(sampled(seen, job), replace_fields(late, lag=each))
+        for each in (Lag.LATE, Lag.STAGE, Lag.PAUSES, Lag.SLOW_LINK)
+    }
+    assert found == {Lag.LATE: True, Lag.STAGE: True, Lag.PAUSES: False, Lag.SLOW_LINK: False}
+    assert not may_wait_for_device(sampled(seen, job), replace_fields(late, reason=LateReason.LOADER))
 
 
 def test_ranks_that_wait_differently_are_not_called_alike() -> None:

@@ -346,7 +346,7 @@ def _together(own: Sequence[tuple[str, Spell]]) -> Iterator[list[tuple[str, Spel
 def _problem(soak: Soak, host: str, among: Sequence[tuple[str, Spell]]) -> Problem:
     what, spell = among[0]
     begin, n = _clock(soak.rounds[spell.first][0], soak), soak.every * (spell.end - spell.first)
-    does, share = _does(what), f"{1 - math.exp(-spell.effect):.0%}"
+    does, share = _does(what), f"{min(0.99, 1 - math.exp(-spell.effect)):.0%}"  # it still goes
     if spell.ramp:
         words = (
             f"{does} ever more slowly than its peers for {n} rounds from about {begin} on and {share} at last"

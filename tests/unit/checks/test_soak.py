@@ -100,6 +100,11 @@ def test_an_episode_has_a_begin_and_an_end(tmp_path: Path) -> None:
     assert told == (1, {"node2": words})
 
 
+def test_what_still_goes_is_never_slower_by_all_of_it(tmp_path: Path) -> None:
+    _, told = judged(tmp_path, soaked({"node2 sends": between(14, 20, 0.002)}))
+    assert told["node2"].startswith("sends 99% more slowly than its peers")
+
+
 def test_what_was_slow_only_at_the_begin_is_an_episode_too(tmp_path: Path) -> None:
     code, told = judged(tmp_path, soaked({"node2 copy": between(0, 8, 0.5)}))
     assert (code, {*told}) == (1, {"node2"})

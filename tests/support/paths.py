@@ -10,7 +10,7 @@ CHARGES = ROOT / "doctor/smoke/judge/charges.txt"
 NO_ANSWER = ROOT / "doctor/probe/no_answer.txt"
 COMMANDS = ROOT / "doctor/cli/commands.txt"
 SAID = (
-    *("facts/nvidia/xid.txt", "smoke/judge/network.txt", "smoke/judge/exits.txt", "firewall/words.txt"),
+    *("smoke/judge/network.txt", "smoke/judge/exits.txt", "firewall/words.txt"),
     *("smoke/judge/phrases.txt", "facts/slowdowns.txt"),
     "cli/manpage.txt",
 )

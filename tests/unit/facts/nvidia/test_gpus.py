@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checks.gpu_xid import FATAL, SERIOUS, xids
 from doctor.api import Capture, Fact
 from doctor.errors import UnreadableOutput
 from doctor.facts.gpus import Gpu, Gpus, bus_id, gpus_named
@@ -19,7 +20,6 @@ from doctor.facts.nvidia.gpus import (
     NvidiaHealth,
 )
 from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
-from doctor.facts.nvidia.xid import FATAL, SERIOUS, xids
 from doctor.facts.processes import KernelLine
 from tests.support.captures import printed, sample
 from tests.support.cases import cases, from_cases

@@ -83,7 +83,8 @@ def launch_hosts(
     Why it matters: a launch for one host that is started on several trains a separate model on each, and
     nothing says so. A launch for more hosts than it is started on waits until it times out, and so does one
     whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere. With
-    one HCCL_IF_IP or MS_WORKER_IP for all hosts, only the ranks of one of them can listen there. A launch of
+    one HCCL_IF_IP or MS_WORKER_IP for all hosts, only the ranks of one of them can listen there, and with
+    that of another machine none. A launch of
     mpirun, deepspeed or horovodrun that names no hosts starts all ranks on its own host. Open MPI and
     horovodrun start nothing if there are more ranks than slots.
 
@@ -479,8 +480,20 @@ def _numbered_by_name(names: LaunchNames, plan: JobPlan, identities: Mapping[str
 
 
 def _one_address(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
-    """The problem of one script for all hosts that gives each the address of one of them as its own."""
+    """The problem of one script for all hosts that gives each the address of one of them or of nobody."""
     told = names.launch.told
+    if set(plan.names) <= names.directory.held.keys():
+        for name in OF_ONE_HOST:
+            address = as_address(plan.env.get(name, ""))
+            if address and not names.directory.owners(address) and not is_loopback_name(address):
+                yield _problem(
+                    names,
+                    [each for each in told if name in each.env],
+                    f"{name} is an address that no host has: no rank can listen there",
+                    "an address of its own on every host",
+                    f"{name}={address}{f', in {line}' if (line := plan.lines.get(name)) else ''}",
+                    remark(f"find {name} in the script by the interface of each host"),
+                )
     if _is_meant_for_each(told):
         return
     for process in told:

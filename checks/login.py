@@ -70,6 +70,7 @@ def python_home_wrong(login: Environment, python: Python | None, plan: JobPlan) 
             *((Evidence(python.path, f"Python {python.version}"),) if python else ()),
         ),
         commands=_who_sets("PYTHONHOME"),
+        of_all="PYTHONHOME names a place without a Python library, on every host" if gone else "",
     )
 
 

@@ -55,7 +55,8 @@ def interface_missing(
     warning if the job is known to use the other library or only gloo.
 
     What to do: use a name that fits every host, or set the variable per host. HCCL and NCCL also take a
-    prefix (`eth`) or what to exclude (`^docker,lo`); gloo takes exact names only.
+    prefix (`eth`) or what to exclude (`^docker,lo`); gloo takes exact names only. What no host has is a fault
+    of the launch or of the logins, in the line that sets it, and no host is blamed.
     """
     if UNNAMED in addresses:
         raise Undecided(
@@ -67,15 +68,15 @@ def interface_missing(
         wish = env.get(variable, "")
         if absent := missing_interfaces(variable, wish, addresses):
             unread = _is_unread(variable, plan)
-            yield _missing(variable, wish, absent, shown, here, variable not in plan.env, unread=unread)
+            yield _missing(variable, wish, absent, shown, here, plan, unread=unread)
     ip, of_login = env.get("HCCL_IF_IP"), "HCCL_IF_IP" not in plan.env
     if ip and (of_login or not plan.several_hosts) and not any(ip in held for held in addresses.values()):
         held = ", ".join(sorted(a for held in addresses.values() for a in held))
         unread = _is_unread("HCCL_IF_IP", plan)
-        yield _missing("HCCL_IF_IP", ip, ip, held, here, of_login, unread=unread)
+        yield _missing("HCCL_IF_IP", ip, ip, held, here, plan, unread=unread)
     data = plan.host(here.name).data
     if data and data.source == "inventory" and not any(data.value in held for held in addresses.values()):
-        yield _missing("the inventory's data address", data.value, data.value, shown, here)
+        yield _missing("the inventory's data address", data.value, data.value, shown, here, plan)
 
 
 def _is_unread(variable: str, plan: JobPlan) -> bool:
@@ -93,22 +94,25 @@ def _missing(
     absent: str,
     shown: str,
     here: Here,
-    login_sets: bool = False,
+    plan: JobPlan,
     *,
     unread: bool = False,
 ) -> Problem:
+    login_sets, line = what.isupper() and what not in plan.env, plan.lines.get(what)
     named = f"{what} of the login's environment" if login_sets else what
+    set_in = (Evidence(line, f"{what}={wish}"),) if line and not login_sets else ()
     return Problem(
         f"{named} names {absent}, which this host does not have",
         expected=f"an interface or address that fits {wish}",
         actual=f"there are {shown}",
         subject=f"{what}={wish}" if what.isupper() else what,
         severity=Severity.WARN if unread else None,
-        evidence=(Evidence("ip -o addr show", shown),),
+        evidence=(*set_in, Evidence("ip -o addr show", shown)),
         commands=(
-            remark(f"name one of these: {shown}"),
+            remark(f"name one of these{f' in {line}' if set_in else ''}: {shown}"),
             *((f"ssh {quote(here.name)} 'grep -rsn {what} {START_FILES}'",) if login_sets else ()),
         ),
+        of_all=f"{named} names {absent}, which no host has" if what.isupper() else "",
     )
 
 

@@ -1,5 +1,6 @@
 """Whether all Ascend devices are present, healthy, and free for the job."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,14 +12,17 @@ from doctor.api import (
     HERE,
     PLAN,
     Backend,
+    Capture,
     Confidence,
     Damage,
     Evidence,
     Expect,
+    Fact,
     Here,
     JobPlan,
     Place,
     Problem,
+    Run,
     Scope,
     Severity,
     Skip,
@@ -30,7 +34,7 @@ from doctor.facts.ascend.hccn_tool import HCCN
 from doctor.facts.ascend.hccn_tool import devices as named
 from doctor.facts.ascend.job_npus import VISIBLE, chosen, used
 from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SMI
-from doctor.facts.ascend.npus import NPU_OPENABLE, NPUS, Npu
+from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.system import DEVICES, VIEW, Devices
 from doctor.model import SourcedValue, View
 from doctor.rules.devices import alike, problem_of, unless_on_cpus
@@ -41,6 +45,24 @@ MOST = 256
 """The most devices of a host; a larger expectation is a typing mistake."""
 ANY = ""
 """Stands for any product."""
+
+
+def _openable(capture: Capture) -> frozenset[int]:
+    form = re.compile(rf"^{ASCEND.files}(\d{{1,3}})$", re.MULTILINE)
+    return frozenset(int(number) for number in form.findall(capture.stdout))
+
+
+NPU_OPENABLE: Fact[frozenset[int]] = Fact(
+    "npu-openable",
+    Run(
+        f'for f in {ASCEND.files}[0-9]*; do [ ! -r "$f" ] || [ ! -w "$f" ] || echo "$f"; done',
+        only_if=ASCEND.where[0],
+    ),
+    _openable,
+    timeout=2,
+)
+"""The device files that can be opened from here. A container may see the files of devices that it was not
+given; the kernel refuses to open them for everybody inside, root included."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,24 @@ from doctor.facts.network import ADDRESSES, UNNAMED
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.job.plan.interfaces import fitting
 from doctor.rules.devices import too_few_named
-from doctor.rules.hccl_values import OF_TORCH, RANGES
+from doctor.rules.hccl_values import RANGES
 from doctor.rules.login import environment_of, wrong_value
 
 PORTS = ("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE")
 FAMILIES = {"AF_INET": 4, "AF_INET6": 6}
 LAST_PORT = 65535
+_TRUTH = ("(?i)y|yes|1|t|true|n|no|0|f|false", "0 or 1")
+_WHOLE = (r"\s*[+-]?[0-9].*", "a whole number")
+OF_TORCH: Mapping[str, tuple[str, str]] = {
+    "TORCH_DISTRIBUTED_DEBUG": ("(?i)off|info|detail", "OFF, INFO or DETAIL"),
+    "TORCH_GLOO_LAZY_INIT": _TRUTH,
+    "TORCH_NCCL_BLOCKING_WAIT": _TRUTH,
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING": _WHOLE,
+    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": _WHOLE,
+}
+"""Name -> the values that torch takes, as a pattern and in words. It stops at others when ranks meet, and
+reads none of another library than theirs.
+"""
 _SPAN = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
@@ -61,7 +73,7 @@ def env_invalid(
         lax = name == "HCCL_SOCKET_FAMILY" and said in FAMILIES and not env.get("HCCL_SOCKET_IFNAME")
         summary = f"{name}{' of the login' if ours else ''} is not a value that {library} takes here"
         severity = Severity.WARN if lax else None
-        yield wrong_value(name, said, summary, wanted, here.name if ours else "", severity)
+        yield wrong_value(name, said, summary, wanted, plan, here.name if ours else "", severity)
 
 
 @check("launch-values", PLAN, scope=Scope.CLUSTER, damage=Damage.BLOCKED)
@@ -91,12 +103,12 @@ def launch_values(plan: JobPlan) -> Iterator[Problem]:
             commands=("# Give the master another port, or HCCL another HCCL_IF_BASE_PORT.",),
         )
     for name, said, wanted in _refused(plan.env, plan):
-        yield wrong_value(name, said, f"{name} is not a value that {_library(name)} takes", wanted)
+        yield wrong_value(name, said, f"{name} is not a value that {_library(name)} takes", wanted, plan)
     for name in plan.vendor.visible if plan.vendor else ():
         if few := too_few_named(name, plan):
             devices = "1 device" if few[0] == 1 else f"{few[0]} devices"
             summary = f"{name} of the launch leaves {devices} to the {few[1]} ranks of a host"
-            yield wrong_value(name, plan.env[name], summary, f"{few[1]}, each once")
+            yield wrong_value(name, plan.env[name], summary, f"{few[1]}, each once", plan)
 
 
 def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, str]]:

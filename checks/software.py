@@ -12,6 +12,7 @@ from doctor.api import (
     EXPECT,
     NVIDIA,
     PLAN,
+    VENDORS,
     Backend,
     Confidence,
     Damage,
@@ -37,7 +38,6 @@ from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.nvidia.nvidia_smi import told
 from doctor.facts.software import (
     ENVIRONMENT,
-    LOADED_DRIVERS,
     PYTHON,
     VERSIONS,
     Environment,
@@ -55,6 +55,13 @@ from doctor.rules.interpreter import frameworks_of, no_common_framework, other_f
 from doctor.rules.machines import votes_of
 
 NOT_THERE = "not installed"
+LOADED_DRIVERS = {
+    name: vendor
+    for vendor in VENDORS
+    for path, (name, _) in vendor.versions.items()
+    if path.startswith(("/proc/", "/sys/"))
+}
+"""Drivers by name whose version is known only from a kernel that has loaded them."""
 NEARLY_ALL = 0.75
 """Of the GPUs of a model."""
 DRIVER_LIBRARY = "libcuda.so"

@@ -70,19 +70,20 @@ def devices_hidden(
             raise Skip("launch-values tells of the devices that the launch names")
         left = _left(env[name], vendor, numbers, uuids)
         if left is not None and left < said.value:
-            yield _problem(name, env, left, said.value, vendor, here, of_login=of_login)
+            yield _problem(name, env, left, said.value, plan, here, of_login=of_login)
             return
 
 
 def _problem(
-    name: str, env: Mapping[str, str], left: int, ranks: int, vendor: Vendor, here: Here, *, of_login: bool
+    name: str, env: Mapping[str, str], left: int, ranks: int, plan: JobPlan, here: Here, *, of_login: bool
 ) -> Problem:
     whose = f"{name} of the login" if of_login else name
-    things = f"{left or 'no'} {vendor.thing}{'' if left == 1 else 's'}"
+    thing = plan.vendor.thing if plan.vendor else "device"
+    things = f"{left or 'no'} {thing}{'' if left == 1 else 's'}"
     summary = f"{whose} leaves {things} to the {ranks} {'rank' if ranks == 1 else 'ranks'} of this host"
     severity = Severity.WARN if env[name].strip() in _NOTHING else None
     host = here.name if of_login else ""
-    return wrong_value(name, env[name], summary, f"{ranks}, each once", host, severity)
+    return wrong_value(name, env[name], summary, f"{ranks}, each once", plan, host, severity)
 
 
 def _left(text: str, vendor: Vendor, numbers: Sequence[int], uuids: Sequence[str]) -> int | None:

@@ -274,6 +274,8 @@ class Problem:
     commands: tuple[str, ...] = ()
     view: View | None = None
     """Whether the host or its container is at fault, if the check knows."""
+    of_all: str = ""
+    """The summary if every host has it alike: of a value that all were given, so that no host is blamed."""
 
 
 @dataclass(frozen=True, slots=True)

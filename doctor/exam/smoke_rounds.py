@@ -84,7 +84,12 @@ LOGGED, MOST_LINES, LONGEST_LINE = "kernel ", 5, 120
 _SEEN = re.compile(r"runs |.* reasons ")
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d{3,}")
 JOB_RUNS = "a job runs on it, which the test of its links would slow; --on-busy run tests it all the same"
-NETWORK = ("port-unreachable", "large-packets-lost")
+_GIVEN = "the ranks cannot use what they are given, see {}"
+HOPELESS = {
+    **dict.fromkeys(("port-unreachable", "large-packets-lost"), "the hosts do not reach each other, see {}"),
+    **dict.fromkeys(("interface-missing", "env-invalid", "launch-values"), _GIVEN),
+}
+"""Faults of no host in particular with which no rehearsal passes -> the reason that there is none."""
 
 
 def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
@@ -216,8 +221,8 @@ def _obstacle(report: Report, fit: Sequence[str], busy: Sequence[str]) -> str:
     if not fit:
         return JOB_RUNS if busy else "no host passed the checks"
     for finding in report.findings:
-        if finding.check in NETWORK and report.rules.faults(finding) and not finding.hosts:
-            return f"the hosts do not reach each other, see {finding.check}"
+        if finding.check in HOPELESS and report.rules.faults(finding) and not finding.hosts:
+            return HOPELESS[finding.check].format(finding.check)
     return ""
 
 

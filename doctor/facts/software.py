@@ -149,13 +149,6 @@ class Versions:
 
 
 _VERSION_FILES = {path: about for vendor in VENDORS for path, about in vendor.versions.items()}
-LOADED_DRIVERS = {
-    name: vendor
-    for vendor in VENDORS
-    for path, (name, _) in vendor.versions.items()
-    if path.startswith(("/proc/", "/sys/"))
-}
-"""Drivers by name whose version is known only from a kernel that has loaded them."""
 
 
 def _versions(capture: Capture) -> Versions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from doctor.api import EXPECT, HERE, RANKS, Check, Fact, Here, Need, OptionalNeed, RunValue, Skip, Undecided
@@ -130,9 +130,22 @@ def _judge(check: Check, case: Inputs, hung: HungTools) -> Iterator[Result]:
     elif check.scope is Scope.CLUSTER:
         yield from _judge_cluster(check, case)
     else:
+        results: list[Result] = []
         for host in case.facts.hosts:
             found = [hung[host, group] for group in check.tools if (host, group) in hung]
-            yield from _judge_host(check, host, case, found)
+            results += _judge_host(check, host, case, found)
+        yield from _told_once(results)
+
+
+def _told_once(results: Sequence[Result]) -> Iterator[Result]:
+    """What every host that could be judged has alike, of a value that all were given, blames none of them."""
+    judged = {each.hosts for each in results if each.status not in (Status.UNKNOWN, Status.CRASH)}
+    words = [each.problem.of_all if each.problem else "" for each in results]
+    for result, said in zip(results, words, strict=True):
+        if not said or len(judged) < 2 or words.count(said) < len(judged):
+            yield result
+        elif result is results[words.index(said)] and result.problem:
+            yield replace(result, hosts=(), problem=replace(result.problem, summary=said))
 
 
 def _inapplicable(check: Check, plan: JobPlan) -> str:

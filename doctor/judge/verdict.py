@@ -312,7 +312,7 @@ class Report:
         pairs: dict[tuple[str, str], Status] = {}
         for result in self.results:
             cluster = self.checks.scopes.get(result.check) is Scope.CLUSTER
-            for host in ("",) if cluster else result.hosts:
+            for host in ("",) if cluster or not result.hosts else result.hosts:
                 key = (result.check, host)
                 known = pairs.get(key)
                 if known is None or _WORST.index(result.status) < _WORST.index(known):

@@ -1,4 +1,4 @@
-"""The values that HCCL and torch take for their variables."""
+"""The values that HCCL takes for its variables."""
 
 from collections.abc import Mapping
 
@@ -13,16 +13,3 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "HCCL_RDMA_RETRY_CNT": (1, 7),
 }
 """HCCL refuses other values with EI0001."""
-
-_TRUTH = ("(?i)y|yes|1|t|true|n|no|0|f|false", "0 or 1")
-_WHOLE = (r"\s*[+-]?[0-9].*", "a whole number")
-OF_TORCH: Mapping[str, tuple[str, str]] = {
-    "TORCH_DISTRIBUTED_DEBUG": ("(?i)off|info|detail", "OFF, INFO or DETAIL"),
-    "TORCH_GLOO_LAZY_INIT": _TRUTH,
-    "TORCH_NCCL_BLOCKING_WAIT": _TRUTH,
-    "TORCH_NCCL_ASYNC_ERROR_HANDLING": _WHOLE,
-    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": _WHOLE,
-}
-"""Name -> the values that torch takes, as a pattern and in words. It stops at others when ranks meet, and
-reads none of another library than theirs.
-"""

@@ -28,18 +28,26 @@ def devices_are_chosen(plan: JobPlan, login: Environment | None) -> bool:
 
 
 def wrong_value(
-    name: str, value: str, summary: str, expected: str, login_of: str = "", severity: Severity | None = None
+    name: str,
+    value: str,
+    summary: str,
+    expected: str,
+    plan: JobPlan,
+    login_of: str = "",
+    severity: Severity | None = None,
 ) -> Problem:
     """A fault of a variable that ranks get from their launch or from the login of a host."""
-    whose, where = "launch", f"# Correct {name} in the launch."
+    line = plan.lines.get(name)
+    whose, where = line or f"{name} of the launch", f"# Correct {name} in {line or 'the launch'}."
     if login_of:
-        whose, where = "login", f"ssh {quote(login_of)} 'grep -rsn {name} {START_FILES}'"
+        whose, where = f"{name} of the login", f"ssh {quote(login_of)} 'grep -rsn {name} {START_FILES}'"
     return Problem(
         summary,
         expected=expected,
         actual=f"{name}={value[:100]}",
         subject=name,
         severity=severity,
-        evidence=(Evidence(f"{name} of the {whose}", value[:100]),),
+        evidence=(Evidence(whose, value[:100]),),
         commands=(where,),
+        of_all=summary.replace("of this host", "of every host"),
     )

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, Run, UnreadableOutput
-from doctor.devices import ASCEND
 from doctor.facts.ascend.npu_smi_card import ELSEWHERE, NPU_SMI, TOOL
 from doctor.facts.ascend.npu_smi_table import ChipRow, NpuProcess, is_box, read_box
 from doctor.facts.device_tools import answered, calling, calls, complaint
 from doctor.facts.key_values import pairs
 from doctor.text.hostprogram import host_program
 
-__all__ = ["NPUS", "NPU_OPENABLE", "Npu", "NpuProcess"]
+__all__ = ["NPUS", "Npu", "NpuProcess"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +89,3 @@ def _ill(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 NPUS: Fact[tuple[Npu, ...]] = Fact(
     "npus", Run(_ASK), _npus, timeout=_SECONDS, cap=200_000, partial=True, group=NPU_SMI
 )
-
-
-def _openable(capture: Capture) -> frozenset[int]:
-    form = re.compile(rf"^{ASCEND.files}(\d{{1,3}})$", re.MULTILINE)
-    return frozenset(int(number) for number in form.findall(capture.stdout))
-
-
-NPU_OPENABLE: Fact[frozenset[int]] = Fact(
-    "npu-openable",
-    Run(
-        f'for f in {ASCEND.files}[0-9]*; do [ ! -r "$f" ] || [ ! -w "$f" ] || echo "$f"; done',
-        only_if=ASCEND.where[0],
-    ),
-    _openable,
-    timeout=2,
-)
-"""The device files that can be opened from here. A container may see the files of devices that it was not
-given; the kernel refuses to open them for everybody inside, root included."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MASTERS, MODULES, PORTS
+from doctor.job.launch.variables import is_kept
 from doctor.text.late import late
 
 _CALLED = {
@@ -98,7 +99,8 @@ class EndpointMention:
     """A port or an address, and its line; line 0 means a default that is not in the text.
 
     `kind` is "own address" for a master that every host takes for itself, and "own port", "own id" and "own
-    file" if each host draws another one; "login" for a default in the place of the variable in `words`.
+    file" if each host draws another one; "login" for a default in the place of the variable in `words`; "set"
+    for a variable to which the line gives a value.
     """
 
     kind: str
@@ -124,6 +126,13 @@ def mentioned(text: str) -> tuple[EndpointMention, ...]:
                     (kind, match[1]), EndpointMention(kind, match[1], number, match[0].strip()[:LONGEST])
                 )
     return tuple(found.values())[:MOST]
+
+
+def settings(text: str) -> Iterator[EndpointMention]:
+    """The variables of a job, where the text gives them a value."""
+    for number, line in _lines(text):
+        for name in filter(is_kept, re.findall(r"(?:^|[\s;&(\"'])([A-Z]\w{2,80})=", line)):
+            yield EndpointMention("set", name, number, line.strip()[:LONGEST])
 
 
 def own_values(text: str, commands: Iterable[tuple[int, str]]) -> Iterator[EndpointMention]:

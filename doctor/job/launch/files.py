@@ -18,6 +18,7 @@ from doctor.job.launch.endpoint_mentions import (
     mentioned,
     own_values,
     runs_on_others,
+    settings,
     starter,
 )
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
@@ -219,7 +220,7 @@ def _configured(one: ShellCommand, text: str) -> str:
 
 
 def _mentions(text: str, name: str, commands: Sequence[tuple[int, str]] = ()) -> tuple[EndpointMention, ...]:
-    found = (*mentioned(text), *own_values(text, commands))
+    found = (*mentioned(text), *own_values(text, commands), *settings(text))
     return tuple(replace(each, file=name, words=redact(each.words)) for each in found)
 
 

@@ -65,6 +65,11 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> job.JobPlan:
         servers=table.servers if table else (),
         said_world=_said_world(wishes, table),
         launch=understood(wishes.launch) if wishes.launch else "",
+        lines={
+            each.text: f"{each.file}:{each.line}"
+            for each in (wishes.launch.mentioned if wishes.launch else ())
+            if each.kind == "set"
+        },
         told_tables=tables,
         table_paths=tuple(dict.fromkeys(filter(None, (*(table.path for table in tables), own)))),
         needed_paths=wishes.launch.needs if wishes.launch else (),

@@ -80,6 +80,8 @@ class JobPlan:
     """The launch draws its port at random, so nobody can keep it free beforehand."""
     launch: str = ""
     """What was understood of the launch, in words."""
+    lines: Mapping[str, str] = field(default_factory=dict)
+    """Variable -> the file and line of the launch that set it last."""
     told_tables: tuple[TableReference, ...] = ()
     """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()

@@ -81,6 +81,10 @@ def test_a_script_that_gives_every_host_the_address_of_one(examine: Examiner) ->
     (found,) = assert_only(outcome, "launch-hosts", [])
     assert (outcome.hosts("faulty"), outcome.code) == (set(), 1)
     assert "of node1 and not of node2" in found["actual"]
+    path.write_text(f"export HCCL_IF_IP=10.9.8.7\n{line}")
+    outcome = examine(*argv, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "launch-hosts", [])
+    assert (found["actual"], outcome.code) == ("HCCL_IF_IP=10.9.8.7, in run.sh:1", 1)
     path.write_text(f"export HCCL_IF_IP=$(hostname -i)\n{line}")
     outcome = examine(*argv, hosts="node[1-2]")
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text

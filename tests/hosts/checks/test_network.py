@@ -1,5 +1,6 @@
 """Interfaces, routes and links, each fault alone on one host."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -194,9 +195,30 @@ def test_one_host_lacks_an_interface(variable: str, examine: Examiner) -> None:
 
 def test_no_host_has_the_interface(examine: Examiner) -> None:
     outcome = examine(*inventory(examine, "launch: {GLOO_SOCKET_IFNAME: nosuch0}\n"))
-    (found,) = assert_only(outcome, "interface-missing", examine.lab.names)
+    (found,) = assert_only(outcome, "interface-missing", [])
     assert found["subject"] == "GLOO_SOCKET_IFNAME=nosuch0"
     assert "there are eth0, lo" in found["actual"]
+
+
+@pytest.mark.main
+def test_a_launch_with_an_interface_of_no_host_is_told_once(examine: Examiner) -> None:
+    """Its line is the culprit; nothing is rehearsed with it, and the mended launch passes."""
+    script = examine.folder / "run.sh"
+    start = "torchrun --nnodes=2 --node_rank=$N --nproc_per_node=2 --master_addr=node1 train.py"
+    script.write_text(f"set -e\nexport GLOO_SOCKET_IFNAME=eth9\n{start}\n")
+    argv = ("--launch", str(script))
+    outcome = examine(*argv, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "interface-missing", [])
+    assert found["summary"] == "GLOO_SOCKET_IFNAME names eth9, which no host has"
+    assert found["evidence"][0]["source"] == "run.sh:2"
+    assert (outcome.hosts("faulty"), outcome.code) == (set(), 1)
+    path = examine.folder / "preflight.json"
+    assert examine.lab.doctor("preflight", "node[1-2]", *argv, "--json", str(path)).returncode == 1
+    report = json.loads(path.read_text())
+    assert [each["check"] for each in report["findings"] if each["status"] == "fail"] == ["interface-missing"]
+    assert report["smoke"]["status"] == "skipped"
+    script.write_text(f"export GLOO_SOCKET_IFNAME=eth0\n{start}\n")
+    assert_healthy(examine(*argv, hosts="node[1-2]"))
 
 
 @pytest.mark.parametrize(
@@ -210,10 +232,8 @@ def test_every_login_names_an_interface_that_no_host_has(variable: str, lab: Lab
     """The same on all hosts, and repaired by what the launch sets."""
     for host in lab:
         host.sshd(SetEnv=f"{variable}=nosuch0")
-    (found,) = assert_only(examine(*ALONE), "interface-missing", lab.names)
-    assert found["summary"] == (
-        f"{variable} of the login's environment names nosuch0, which this host does not have"
-    )
+    (found,) = assert_only(examine(*ALONE), "interface-missing", [])
+    assert found["summary"] == f"{variable} of the login's environment names nosuch0, which no host has"
     assert_healthy(examine(*inventory(examine, f"launch: {{{variable}: eth0}}\n")))
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from checks.folders import FOLDERS, MANY, MOST_NAMES, Folder
 from doctor.api import Ask, Run
-from doctor.facts.folders import FOLDERS, MANY, MOST_NAMES, Folder
 from tests.support.captures import printed
 
 SHELLS = [[shell] for shell in ("dash", "bash", "busybox") if shutil.which(shell)]

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from checks.folders import Folder
 from doctor.api import Expect, Here, JobPlan
-from doctor.facts.folders import Folder
 from doctor.facts.groups import GroupLimit
 from doctor.facts.limits import CPUS, LIMITS, PACE, PORTS, Limits, Ports
 from doctor.facts.memory import MEMORY, SEGMENTS, SPACES, SWAP, Spaces

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from checks.folders import folder_differs, folder_unfit
+from checks.folders import Folder, folder_differs, folder_unfit
 from doctor.api import Undecided
 from doctor.errors import UsageError
-from doctor.facts.folders import Folder
 from doctor.job.needs import MOST, read_need, read_needs
 from tests.support.cases import cases
 from tests.support.launches import a_plan

@@ -86,6 +86,24 @@ def nvlink(rows: Iterable[tuple[Mapping[str, str], frozenset[int]]]) -> str:
     return shown
 
 
+def query(gpu: Mapping[str, str], replays: str) -> str:
+    """The part of `nvidia-smi -q` that is about its PCIe link."""
+    return (
+        f"GPU {gpu['pci.bus_id']}\n    PCI\n        Bus Id                            : {gpu['pci.bus_id']}\n"
+        f"        Replays Since Reset               : {replays}\n"
+        "        Replay Number Rollovers           : 0\n"
+    )
+
+
+def link_errors(gpu: Mapping[str, str], replays: str) -> str:
+    """The output of `nvlink -e`: errors of one link, at most."""
+    return head(gpu) + "".join(
+        f"\t Link {link}: Replay Errors: {replays if link == 7 else 0}\n"
+        f"\t Link {link}: Recovery Errors: 0\n\t Link {link}: CRC Errors: 0\n\n"
+        for link in range(LINKS)
+    )
+
+
 def topology(indexes: Sequence[int], joined: Mapping[tuple[int, int], str]) -> str:
     """The output of `topo -m`; `joined` holds the pairs without a full set of NVLinks."""
     names = [f"GPU{index}" for index in indexes]

@@ -31,6 +31,7 @@ class Gpu:
         self.values = says.healthy(host.number, index, host.count)
         self.apps: tuple[says.App, ...] = ()
         self.down: frozenset[int] = frozenset()
+        self.replays = self.link_errors = "106"
         self.message = ""
 
     def __getitem__(self, field: str) -> str:
@@ -52,6 +53,11 @@ class Gpu:
         for field in ("temperature.gpu", "pstate", "utilization.gpu"):
             self.values[field] = "[GPU requires reset]"
         self["gpu_recovery_action"] = "Reset"
+
+    def counts(self, *, replays: str = "106", link_errors: str = "106") -> None:
+        """What it counts of its PCIe link, and as Replay Errors of its link 7; "@" grows all the time."""
+        self.replays, self.link_errors = replays, link_errors
+        self.host.tell()
 
     def lost(self) -> None:
         """The GPU fell off the bus while the driver was running."""
@@ -236,6 +242,8 @@ class GpuHost(Emulated):
             "gpus": says.gpus([gpu.message or row for gpu, row in paired], self.unknown_fields),
             "apps": says.apps((row, app) for gpu, row in paired for app in gpu.apps),
             "nvlink": says.nvlink((row, gpu.down) for gpu, row in paired),
+            "query": "".join(says.query(row, gpu.replays) for gpu, row in paired),
+            "errors": "".join(says.link_errors(row, gpu.link_errors) for gpu, row in paired),
             "topo": says.topology(range(len(there)), joined),
             "list": "".join(map(says.head, rows)),
             "plain": says.plain((row, gpu.apps) for gpu, row in paired),

@@ -122,7 +122,31 @@ def alike(others: int, odd: Any, usual: Any) -> tuple[Any, ...]:
     return parts, dict.fromkeys(parts, Nameplate("Dell", "XE9680", "", False, {}))
 
 
+def read_twice(seconds: int, **more: int) -> tuple[Any, None]:
+    """Counters, and how much they grew meanwhile; nothing of an earlier run."""
+    now = "".join(f"{500 + grew} {name.replace('__', ' ')}\n" for name, grew in more.items())
+    then = "".join(f"500 {name.replace('__', ' ')}\n" for name in more)
+    return printed(every_fact()["counts"], f"boot a 100\n{then}boot a {100 + seconds}\n{now}"), None
+
+
 ROWS: dict[str, Row] = {
+    "errors-growing": lambda more=700, seconds=8: (
+        (*read_twice(seconds, net__eth0=more), None, None, None),
+        f"10! {more} {seconds} …",
+    ),
+    "folder-server-slow": lambda asked=80, waited=100_000, seconds=8: (
+        read_twice(seconds, nfs__s__m__asked=asked, nfs__s__m__waited=waited),
+        f"0.5! {asked} 0! 0! {waited / 1000 / asked:.1f} {seconds} 30!",
+    ),
+    "folder-server-slow: lost": lambda asked=800, resent=20, unanswered=1, seconds=8: (
+        read_twice(
+            seconds,
+            nfs__s__m__asked=asked,
+            nfs__s__m__resent=resent,
+            nfs__s__m__unanswered=unanswered,
+        ),
+        f"{asked} {resent} {unanswered} 0.0! {seconds} 30!",
+    ),
     "folder-unfit": lambda want=400, have=100: (
         (
             plan(needs=(FolderNeed("/data", False, want * 1024),)),

@@ -40,6 +40,8 @@ class Collectives(msgspec.Struct, frozen=True, tag="collectives", tag_field="ev"
     wrong: tuple[CollectiveDeviation, ...] = ()
     unsupported: tuple[Text, ...] = ()
     """The calls that the backend refused, as "op dtype"."""
+    forming: Seconds = 0.0
+    """How long it took to make the groups."""
 
 
 class BatchHashes(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):

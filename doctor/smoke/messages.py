@@ -57,7 +57,9 @@ class PageLine(msgspec.Struct, frozen=True):
     """One rank's page as read by its agent, fields in the order of `Page.FIELDS`."""
 
     rank: Number
-    page: tuple[Count, Count, Index, Number, Number, Index, Count, Index, Index, Count, Number, Number, Index]
+    page: tuple[
+        Count, Count, Index, Number, Number, Index, Count, Index, Index, Count, Number, Number, Count, Index
+    ]
     still: Seconds = 0.0
     state: Annotated[str, msgspec.Meta(max_length=4)] = ""
     cpu: Seconds = 0.0
@@ -193,10 +195,10 @@ COMMANDS: msgspec.json.Decoder[
 
 def sample(line: PageLine) -> Sample | None:
     """The page with names for numbers; None if it holds a number that none of our ranks would write."""
-    version, _, phase, step, position, group, seq, op, dtype, size, end, tag, inside = line.page
+    version, _, phase, step, position, group, seq, op, dtype, size, end, tag, about, inside = line.page
     try:
         name: Phase = PHASES[phase]  # type: ignore[assignment]  # the same words, as a Literal
         call = GROUPS[group], seq, OPS[op], DTYPES[dtype], size, bool(inside)
-        return Sample(version, name, step, position, *call, line.still, end - 1, tag)
+        return Sample(version, name, step, position, *call, line.still, end - 1, tag, about)
     except IndexError:
         return None

@@ -144,6 +144,8 @@ class Sample:
     end: int = -1
     tag: int = 0
     """See `CollectiveCall`."""
+    about: int = -1
+    """See `RankPage.FIELDS`; -1 in older recordings."""
 
 
 @dataclass(frozen=True, slots=True)

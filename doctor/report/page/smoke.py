@@ -176,6 +176,9 @@ class RunNumbers:
         groups += f", order {plan.order}" if plan.order != ORDER else ""
         if plan.layout:
             groups += f", in {sum(plan.shape(cell).formed for cell in range(len(plan.cells)))} groups"
+            said = (seen.collectives for seen in self.run.result.ranks)
+            spent = max((each.forming for each in said if each), default=0.0)
+            groups += f", made in {spent:.1f} s" if spent else ""
         return f"{cells}{stages}dp {self.replicas} × tp {plan.tp}{parts}{groups}"
 
     @cached_property

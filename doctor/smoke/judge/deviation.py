@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Literal, NamedTuple
 
 from doctor.smoke.events import TrainStep
-from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.onhost.page import PHASES, about
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
 from doctor.smoke.result import Sample
 
-DeviationKind = Literal["skip", "extra", "order", "shape", "dtype", "op", "peer", "tag"]
+DeviationKind = Literal["skip", "extra", "order", "shape", "dtype", "op", "peer", "tag", "sent"]
 _PARTS: tuple[tuple[str, DeviationKind], ...] = (
     *(("op", "op"), ("dtype", "dtype"), ("bytes", "shape"), ("end", "peer"), ("tag", "tag")),
 )
@@ -58,9 +58,18 @@ def off_schedule(sample: Sample, shape: CellShape, place: int) -> PageDeviation 
         other = (sample.group, sample.seq) != (last.call.group, last.seq) or _changed(sample, last.call)
         if other or (sample.inside and here != _moment(last)):
             return PageDeviation(_kind(sample, last, entries), sample, last)
+        if sample.about not in (-1, _about(shape._replace(seed=0), place)[last.position]):
+            return PageDeviation("sent", sample, last)
     behind = last is not None and here < _moment(last)
     ahead = following is not None and here > _moment(following)
     return PageDeviation(_kind(sample, None, entries), sample, following) if behind or ahead else None
+
+
+@lru_cache(maxsize=1024)
+def _about(shape: CellShape, place: int) -> tuple[int, ...]:
+    """What a page must hold of the roots, peers and tags of so many calls."""
+    calls = (entry.call for entry in entries_of(shape, place))
+    return tuple(accumulate((about(call.end, call.tag) for call in calls), initial=0))
 
 
 class Lapse(NamedTuple):

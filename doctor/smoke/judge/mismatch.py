@@ -128,6 +128,7 @@ def _words(proof: _Proof, entries: Sequence[ScheduledCall], ranks: Sequence[int]
         "skip": f"it left out a collective{until}: {other}",
         "extra": f"it called one collective too many{until}: {other}",
         "order": other,
+        "sent": f"before it called {name}, it gave or took something with a wrong peer or tag{until}",
     }[proof.page.kind], expected
 
 

@@ -26,7 +26,15 @@ def run(comm: Comm) -> None:
         phase.run(trial)
     refused = list(dict.fromkeys(phase.unsupported))
     wrong = phase.wrong[:_MOST_SAID]
-    comm.say({"ev": "collectives", "done": phase.done, "wrong": wrong, "unsupported": refused})
+    comm.say(
+        {
+            "ev": "collectives",
+            "done": phase.done,
+            "wrong": wrong,
+            "unsupported": refused,
+            "forming": comm.forming,
+        }
+    )
 
 
 class _Phase:

@@ -28,8 +28,8 @@ def join(comm: Comm) -> None:
 class Comm:
     """The collectives of one rank. In a group of one member they do nothing and leave no mark.
 
-    `wait` is the time spent inside them so far, `idle` that for other stages. Roots and sources are indexes
-    in their group, peers are places in the cell.
+    `wait` is the time spent inside them so far, `idle` that for other stages, `forming` that to make the
+    groups. Roots and sources are indexes in their group, peers are places in the cell.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Comm:
         self.framework = framework
         self.groups = groups
         self.say = say
-        self.wait = self.idle = 0.0
+        self.wait = self.idle = self.forming = 0.0
         self.seq: dict[str, int] = {}
         self.sizes: dict[str, int] = {}
         self.held: dict[str, list[float]] | None = None

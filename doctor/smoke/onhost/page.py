@@ -24,7 +24,7 @@ DTYPES = (
     *("bool", "complex64"),
 )
 SIZE = 256
-_FORM = struct.Struct("<QiiiIIIIIQIIIdd")
+_FORM = struct.Struct("<QiiiIIIIIQIIQIdd")
 
 
 class RankPage:
@@ -43,6 +43,7 @@ class RankPage:
         "bytes",
         "end",  # the place of its root or of its peer, from 1; 0 if it has none
         "tag",
+        "about",  # the sum of `about` over all calls so far: a call may end before its message arrives
         "inside",  # 1 between entering it and leaving it
         "moved",  # time.monotonic() of the host, at the last mark
         "disturbed",  # time.monotonic() when a fault was injected on purpose, 0.0 if none was
@@ -55,6 +56,7 @@ class RankPage:
         self.pid = os.getpid()
         self.phase = self.step = self.position = 0
         self.group = self.seq = self.op = self.dtype = self.bytes = self.end = self.tag = self.inside = 0
+        self.about = 0
         self.disturbed = 0.0
 
     def mark(self) -> None:
@@ -78,6 +80,7 @@ class RankPage:
         self.group, self.seq = GROUPS.index(group), seq
         self.op, self.dtype, self.bytes = OPS.index(op), DTYPES.index(dtype), size
         self.end, self.tag = end + 1, tag
+        self.about += about(end, tag)
         self.inside = 1
         self.mark()
 
@@ -90,6 +93,11 @@ class RankPage:
         if not self.disturbed:
             self.disturbed = time.monotonic()
             self.mark()
+
+
+def about(end: int, tag: int) -> int:
+    """One number for the root or peer of a call, and its tag."""
+    return 256 * (end + 1) + tag
 
 
 def read(memory: "mmap", index: int) -> "tuple[Any, ...]":

@@ -9,6 +9,7 @@ import os
 import platform
 import signal
 import threading
+import time
 import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -79,7 +80,9 @@ def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: i
     page.enter_phase("join", 1)
     framework.meet(place, shape.world, timeout)
     page.enter_phase("join", 2)
+    began = time.perf_counter()
     comm = Comm(shape, place, page, framework, framework.make_groups(shape, place, timeout), say)
+    comm.forming = time.perf_counter() - began
     page.enter_phase("join", 3)
     join(comm)
     _answer(go_fd, framework, say)

@@ -82,10 +82,10 @@ HELD = "pp=2,dp=2,tp=2,vpp=2"
 SHARED = "dp=4,tp=2,zero=3"
 SERVED = "ps=1"
 SAID = {
-    OTHERWISE: "1F1B with 8 micro-batches, order tp-pp-dp-cp-ep, in 17 groups",
-    HELD: "1F1B with 4 micro-batches, 2 stages a rank, in 17 groups",
-    SHARED: "dp 4 × tp 2, ZeRO 3, in 7 groups",
-    SERVED: "dp 8 × tp 1, a parameter server, in 2 groups",
+    OTHERWISE: "1F1B with 8 micro-batches, order tp-pp-dp-cp-ep, in 17 groups, made in",
+    HELD: "1F1B with 4 micro-batches, 2 stages a rank, in 17 groups, made in",
+    SHARED: "dp 4 × tp 2, ZeRO 3, in 7 groups, made in",
+    SERVED: "dp 8 × tp 1, a parameter server, in 2 groups, made in",
 }
 
 
@@ -114,6 +114,16 @@ def test_in_another_order_of_ranks_with_several_stages_a_rank_or_shards(
     found = json.loads(report.read_bytes())
     assert (done.returncode, found["findings"]) == (0, []), done.stdout
     assert SAID[plan] in " ".join(done.stdout.split())
+
+
+def test_a_message_with_another_tag_is_laid_to_the_sender_that_has_gone_on(lab: Lab, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    args = ("smoke", "node[1-2]", "--python", sys.executable, *CUT[:2], "--plan", HELD, "--json", str(report))
+    done = lab.doctor(*args, "--inject", "tag@2:5")
+    found = json.loads(report.read_bytes())
+    named = [(each["check"], each["rank"]) for each in found["findings"] if each["status"] != "unknown"]
+    assert (done.returncode, named) == (1, [("smoke-mismatch", 2)]), done.stdout
+    assert "with a wrong peer or tag" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

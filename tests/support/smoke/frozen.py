@@ -5,14 +5,14 @@ as real ranks do: a collective ends when all members of its group have entered i
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from doctor.smoke.events import Error, Phase
 from doctor.smoke.judge.deviation import entries_of
-from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.onhost.page import PHASES, about
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
 from doctor.smoke.result import Exit, RankOutcome, Sample, SmokePlan, SmokeResult
 from tests.support.smoke.results import changed, healthy, with_end, with_rank
@@ -124,6 +124,11 @@ def play(
     return runners
 
 
+def so_far(entries: Iterable[ScheduledCall]) -> int:
+    """What a page holds of the roots, peers and tags of these calls."""
+    return sum(about(entry.call.end, entry.call.tag) for entry in entries)
+
+
 def page_of(runner: _Runner, fault: Fault) -> Sample:
     """The rank's page at its current position."""
     position = len(runner.keys)
@@ -147,6 +152,7 @@ def page_of(runner: _Runner, fault: Fault) -> Sample:
         still=1.3,
         end=call.end if call else -1,
         tag=call.tag if call else 0,
+        about=so_far(runner.entries[:position]),
     )
 
 

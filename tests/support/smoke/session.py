@@ -19,6 +19,7 @@ from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import SmokePlan
 from doctor.transport import Line, SessionEnd
 from tests.support.cases import from_cases
+from tests.support.smoke.frozen import so_far
 from tests.unit.smoke.test_plan import hosts, job
 
 STEPS = 3
@@ -151,7 +152,7 @@ class Cluster:
         """The page of a rank: inside the first collective of its milestone, unless it halts."""
         at, version = self.reached[rank], self.version[rank]
         if at < 0:
-            return (0,) * 13
+            return (0,) * 14
         phase, step = MILESTONES[at]
         seat = self.plan.seat(rank)
         entries = entries_of(self.plan.shape(seat.cell), seat.place)
@@ -161,7 +162,7 @@ class Cluster:
         if at > READY and not fitting:
             fitting = list(entries[-1:])
         if not fitting:
-            return (version, 100 + rank, PHASES.index(phase), step, *(0,) * 9)
+            return (version, 100 + rank, PHASES.index(phase), step, *(0,) * 10)
         entry = fitting[0]
         call = entry.call
         halts = self.script.halt.get(rank, 0) == at + 1 or phase == "done"
@@ -176,6 +177,7 @@ class Cluster:
             call.bytes,
             call.end + 1,
             call.tag,
+            so_far(entries[: entry.position]),
             int(not halts),
         )
 

@@ -40,7 +40,9 @@ def test_ranks_that_start() -> None:
 
 def test_the_step_is_that_of_the_last_rank_and_the_loss_that_of_the_first() -> None:
     watched = watch()
-    show(watched, 102, [*everyone(watched, "train", 12)[:3], line(3, entry(watched, 3, "train", 11))])
+    show(
+        watched, 102, [*everyone(watched, "train", 12)[:3], line(watched, 3, entry(watched, 3, "train", 11))]
+    )
     watched.ranks[0].take(TrainStep(11, 2.314, True, ""), 102)
     stage = headway(watched)
     assert (stage.doing, stage.done, stage.of) == (f"train 11/30  loss 2.31  {FOUR}", 11, 30)
@@ -60,7 +62,11 @@ def test_it_moves_with_every_page() -> None:
 
 def test_the_rank_that_the_others_wait_for() -> None:
     watched = watch()
-    show(watched, 102, [*everyone(watched, "train", 12, 1)[:3], line(3, entry(watched, 3, "train", 12))])
+    show(
+        watched,
+        102,
+        [*everyone(watched, "train", 12, 1)[:3], line(watched, 3, entry(watched, 3, "train", 12))],
+    )
     stage = with_those_behind(headway(watched), watched)
     assert (tuple(stage.waiting), list(stage.ranks), stage.limit) == (("node2",), [3], watched.limit(0))
 

@@ -14,6 +14,7 @@ from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import Exit, Sample
 from doctor.smoke.watch import Alarm, Watch
 from tests.support.cases import cases
+from tests.support.smoke.frozen import so_far
 from tests.unit.smoke.test_plan import hosts, job
 
 GLOO = PATIENCE["gloo"]
@@ -36,7 +37,7 @@ def entry(watched: Watch, rank: int, phase: str, step: int, nth: int = 0) -> Sch
 
 
 def line(
-    rank: int, at: ScheduledCall, *, inside: bool = True, version: int = 0, state: str = "S"
+    watched: Watch, rank: int, at: ScheduledCall, *, inside: bool = True, version: int = 0, state: str = "S"
 ) -> PageLine:
     call = at.call
     page = (
@@ -52,6 +53,7 @@ def line(
         call.bytes,
         call.end + 1,
         call.tag,
+        so_far(watched.schedules.get(rank, ())[: at.position]),
         int(inside),
     )
     return PageLine(rank, page, state=state)
@@ -64,7 +66,7 @@ def show(watched: Watch, now: float, lines: Sequence[PageLine], quiet: float = 0
 
 
 def everyone(watched: Watch, phase: str, step: int, nth: int = 0) -> list[PageLine]:
-    return [line(rank, entry(watched, rank, phase, step, nth)) for rank in range(len(watched.ranks))]
+    return [line(watched, rank, entry(watched, rank, phase, step, nth)) for rank in range(len(watched.ranks))]
 
 
 def test_ranks_that_move_cause_no_alarm() -> None:
@@ -136,7 +138,7 @@ def test_a_page_off_its_schedule_needs_two_samples() -> None:
     watched = watch()
     lines = everyone(watched, "train", 5)
     at = entry(watched, 1, "train", 5)
-    lines[1] = line(1, at._replace(seq=at.seq + 1))
+    lines[1] = line(watched, 1, at._replace(seq=at.seq + 1))
     show(watched, 102.0, lines)
     assert watched.alarm(102.0) is None, "one look can be a torn one"
     show(watched, 102.3, lines)
@@ -147,7 +149,7 @@ def test_a_single_torn_sample_is_forgotten() -> None:
     watched = watch()
     at = entry(watched, 1, "train", 5)
     torn = everyone(watched, "train", 5)
-    torn[1] = line(1, at._replace(seq=at.seq + 1))
+    torn[1] = line(watched, 1, at._replace(seq=at.seq + 1))
     show(watched, 102.0, torn)
     show(watched, 102.3, everyone(watched, "train", 6))
     assert watched.alarm(102.3) is None
@@ -156,7 +158,7 @@ def test_a_single_torn_sample_is_forgotten() -> None:
 def test_a_process_that_stays_stopped_is_reported() -> None:
     watched = watch()
     lines = everyone(watched, "train", 5)
-    lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
+    lines[2] = line(watched, 2, entry(watched, 2, "train", 5), state="T")
     show(watched, 102.0, lines)
     assert watched.alarm(102.2) is None
     assert watched.alarm(102.31) == Alarm("stopped", 0)
@@ -269,7 +271,7 @@ def test_a_silent_host_is_asked_before_the_limit(quiet: float, silence: float, a
 
 def test_a_silent_host_is_not_asked_while_torch_starts() -> None:
     watched = watch()
-    show(watched, 102, [PageLine(rank, (2, 1, 1, *(0,) * 10)) for rank in range(4)], quiet=9.0)
+    show(watched, 102, [PageLine(rank, (2, 1, 1, *(0,) * 11)) for rank in range(4)], quiet=9.0)
     watched.hosts["node2"].silence = 9.0
     assert watched.alarm(111.0) is None
 
@@ -313,7 +315,7 @@ def test_ranks_that_import_torch_themselves_are_given_time() -> None:
     watched = watch()
     for host in watched.hosts.values():
         host.ready_at, host.imported_at = 100.0, 106.0
-    blank = [PageLine(rank, (0,) * 13) for rank in range(4)]
+    blank = [PageLine(rank, (0,) * 14) for rank in range(4)]
     show(watched, 110, blank)
     assert watched.limit(0) == pytest.approx(15.0 + 4 * 6.0)
     for host in watched.hosts.values():
@@ -324,7 +326,7 @@ def test_ranks_that_import_torch_themselves_are_given_time() -> None:
 def test_a_process_that_ended_is_not_called_stopped() -> None:
     watched = watch()
     lines = everyone(watched, "train", 5)
-    lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
+    lines[2] = line(watched, 2, entry(watched, 2, "train", 5), state="T")
     show(watched, 102.0, lines)
     watched.ranks[2].take(RankEnd(), 102.1)
     watched.ranks[2].exit = Exit(0, None, 2.0)
@@ -336,7 +338,7 @@ def test_a_process_that_ended_is_not_called_stopped() -> None:
 def test_a_process_that_has_done_everything_may_be_stopped() -> None:
     watched = watch()
     lines = everyone(watched, "train", 5)
-    lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
+    lines[2] = line(watched, 2, entry(watched, 2, "train", 5), state="T")
     watched.ranks[2].take(RankEnd(), 102.0)
     show(watched, 102.1, lines)
     assert watched.alarm(103.0) is None
@@ -347,12 +349,12 @@ def test_the_phase_is_the_later_of_event_and_page() -> None:
     rank = watched.ranks[0]
     rank.take(PhaseEvent("join"), 102.0)
     assert rank.phase == "join"
-    show(watched, 103.0, [line(0, entry(watched, 0, "train", 2))])
+    show(watched, 103.0, [line(watched, 0, entry(watched, 0, "train", 2))])
     assert rank.phase == "train"
 
 
 def test_pages_count_only_for_a_hosts_own_ranks() -> None:
     watched = watch()
     at = entry(watched, 0, "train", 5)
-    watched.pages(watched.hosts["node2"], Pages((line(0, at), line(4000, at))), 102.0)
+    watched.pages(watched.hosts["node2"], Pages((line(watched, 0, at), line(watched, 4000, at))), 102.0)
     assert watched.ranks[0].sample is None

@@ -799,7 +799,8 @@ def test_a_slow_run_names_no_rank() -> None:
     moving = frozen(CELLS, {}, cell=0, kind="deadline")
     for rank in CELLS.cells[0]:
         other = moving.ranks[4]
-        moving = with_rank(moving, rank, samples=other.samples, done=False, exit=None, phase=other.phase)
+        pages = tuple(replace(page, about=-1) for page in other.samples)
+        moving = with_rank(moving, rank, samples=pages, done=False, exit=None, phase=other.phase)
     charge = one(with_end(moving, "deadline", 120.0))
     assert (charge.check, charge.kind, charge.ranks, charge.hosts) == ("smoke-hang", "deadline", (), ())
     assert charge.severity is Severity.WARN, "a slow machine is not at fault"

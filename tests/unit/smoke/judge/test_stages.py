@@ -13,7 +13,7 @@ from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.onhost.trainplan import BACKWARD, FORWARD, beside, micro_batches, moves
 from doctor.smoke.result import SmokePlan
 from tests.support.smoke.frozen import Fault, altered, frozen, play, skipped, stuck
-from tests.support.smoke.results import changed, healthy, plan_of, with_steps
+from tests.support.smoke.results import changed, healthy, plan_of, with_rank, with_steps
 from tests.support.smoke.spoilt import alone_wrong, audited, drifted, initial, masked, summed_wrong
 
 LAYOUTS = [(2, 2, 2), (3, 1, 1), (4, 1, 2), pytest.param((8, 2, 1), marks=pytest.mark.slow)]
@@ -112,6 +112,15 @@ def test_a_rank_that_calls_another_rank_or_with_another_tag_is_named_alone(
     (charge,) = judge(frozen(SMALL, {1: altered(entry.position, **changed)}, kind="mismatch"))
     assert (charge.check, charge.kind, charge.ranks) == ("smoke-mismatch", kind, (1,))
     assert charge.summary.endswith(words)
+
+
+@pytest.mark.parametrize(("off", "kinds"), [(6, ["sent"]), (256, ["sent"]), (0, ["outside"])])
+def test_a_rank_that_sent_with_another_tag_and_went_on_is_named_alone(off: int, kinds: list[str]) -> None:
+    entry = next(each for each in calls(SMALL, 1) if each.call.group == "tp")
+    run = frozen(SMALL, {1: stuck(entry.position)})
+    pages = tuple(replace(page, about=page.about + off) for page in run.ranks[1].samples)
+    charges = judge(with_rank(run, 1, samples=pages))
+    assert [(charge.kind, charge.ranks) for charge in charges] == [(kind, (1,)) for kind in kinds]
 
 
 def test_healthy_stages_are_silent_and_so_is_one_with_more_to_do() -> None:

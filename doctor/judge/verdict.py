@@ -311,8 +311,9 @@ class Report:
         """(check, host) pairs by status; a cluster check counts once, by its worst."""
         pairs: dict[tuple[str, str], Status] = {}
         for result in self.results:
-            cluster = self.checks.scopes.get(result.check) is Scope.CLUSTER
-            for host in ("",) if cluster or not result.hosts else result.hosts:
+            of_all = result.problem is not None and not result.hosts
+            cluster = self.checks.scopes.get(result.check) is Scope.CLUSTER or of_all
+            for host in ("",) if cluster else result.hosts:
                 key = (result.check, host)
                 known = pairs.get(key)
                 if known is None or _WORST.index(result.status) < _WORST.index(known):

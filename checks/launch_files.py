@@ -1,6 +1,6 @@
 """The launch: whether each host has the files that it names."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from shlex import quote
 
@@ -13,6 +13,10 @@ from doctor.rules.launch_names import remark
 NOT_EXECUTABLE = "not executable"
 ELSEWHERE = ("data", "env", "model")
 """Data that a program may fetch or name otherwise, and an environment by a name that has several places."""
+BROUGHT = ("read", "file", "volume", *ELSEWHERE)
+"""What the script, or somebody else, may bring before it is read."""
+SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")
+"""Folders of any machine and any container."""
 ALIKE = 0.85
 """How alike the names of a missing file and of one beside it are."""
 
@@ -36,9 +40,11 @@ def launch_files_missing(
     mpirun or `torchrun --no-python` starts must be executable, too. What containers mount must be there; a
     missing one of `-v` is made, empty, which is a warning. What is inside a container or on another machine,
     what the script or a program that it runs before may create, and paths with an unknown part are not looked
-    for. If no host has it, this is a warning, because the script may be meant for other machines, unless a
-    file of a similar name is beside it, or the folder around what is mounted is there; of folders of data,
-    models and environments by name nothing is said then.
+    for. Files that variables name are looked for if their library stops without them. If no host has it, it
+    is a fault of the launch, and of no host, if a file of a similar name is beside it, the folder around what
+    is mounted is there, or all hosts have another path that the launch names; otherwise a warning, because the
+    script may be meant for other machines, as is what it may bring. Of folders of data, models and
+    environments by name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """
@@ -63,6 +69,7 @@ def launch_files_missing(
                 ):
                     continue  # launch-devices-absent tells of the devices
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
+                here = here or (kind not in BROUGHT and _is_meant_for(launch, hosts, looked))
                 sure = here or state == NOT_EXECUTABLE
                 how = "is not there" if state == "missing" else "cannot be used"
                 yield Problem(
@@ -79,6 +86,12 @@ def launch_files_missing(
                     ),
                     commands=_typed(path, state, near),
                 )
+
+
+def _is_meant_for(launch: Launch, hosts: Sequence[str], looked: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether all hosts have another path of the launch that is not on any machine: it is written for them."""
+    known = [path for path in launch.needs if not f"{path}/".startswith(SYSTEM)]
+    return any(all(not _state(looked[host].get(path, ""), "bind") for host in hosts) for path in known)
 
 
 def _state(seen: str, kind: str) -> str:

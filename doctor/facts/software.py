@@ -196,7 +196,7 @@ class Environment:
 def _environment(capture: Capture) -> Environment:
     pairs = (line.partition("=") for line in capture.stdout.splitlines())
     absent: dict[str, tuple[str, ...]] = {}
-    for name, path in re.findall(r"^absent (LD_PRELOAD|PYTHONHOME|TZ) (.+)$", capture.stdout, re.MULTILINE):
+    for name, path in re.findall(r"^absent (\w{2,40}) (.+)$", capture.stdout, re.MULTILINE):
         absent[name] = (*absent.get(name, ()), path)
     kept = {name: value for name, equals, value in pairs if equals and is_kept(name)}
     user = re.search(r"^uid (\d{1,10}) (\S{1,64})$", capture.stdout, re.MULTILINE)

@@ -389,7 +389,9 @@ class _Shell(ShellWithScripts):
         own = ["/tmp", "/dev/shm", *self.made]
         own += [to.rstrip("/") for name, to in pairwise(split) if _NAMES["written"].fullmatch(name)]
         later = self.brings or any(each.command.program for each in self.lines)
-        self._need([*here, *programs[:1]])
+        white = seen.get("HCCL_WHITELIST_DISABLE")
+        files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
+        self._need([*here, *programs[:1], *files])
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
         for path, kind in (*read, *_data_in(split), *_of_hub({**self.values, **prefix}, split)):
             if kind == "read" or not (later or any(f"{path}/".startswith(f"{each}/") for each in own)):

@@ -33,6 +33,23 @@ def test_whom_a_file_accuses(path: str, states: list[str], told: list[str], tmp_
     ] == told
 
 
+@pytest.mark.parametrize(
+    ("lost", "kinds"),
+    [
+        (["/job/train.py"], ["fail"]),
+        (["/job", "/job/env.sh", "/job/train.py"], ["warn", "warn", "warn"]),
+    ],
+)
+def test_a_launch_is_for_hosts_that_have_another_path_of_it(
+    lost: list[str], kinds: list[str], tmp_path: Path
+) -> None:
+    launch = read(tmp_path, f"cd /job\nsource /job/env.sh\n{TORCHRUN} /job/train.py\n")
+    looked = {host: dict.fromkeys(lost, "missing") for host in ("node1", "node2")}
+    found, _ = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
+    assert ["warn" if each.severity else "fail" for each in found] == kinds
+    assert not any(each.hosts for each in found)
+
+
 @cases
 def test_whom_what_is_done_with_a_path_accuses(
     text: str, path: str, states: list[str], told: str, tmp_path: Path

@@ -1,5 +1,7 @@
 """What every rank is given: the login is judged as the launch is, which overrides it."""
 
+import pytest
+
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Finding, SourcedValue
 from tests.support.cases import cases
@@ -64,6 +66,23 @@ def test_a_family_that_no_interface_has(
         login |= {f"{library}_SOCKET_IFNAME": interface} if interface else {}
         told = found(login, backend=backend, addresses=addresses)
         assert [each.status.value for each in told] == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "backend", "expected"),
+    [
+        ("NCCL_GRAPH_FILE", {}, "nccl", "fail"),
+        ("NCCL_GRAPH_FILE", {}, "gloo", ""),
+        ("NCCL_TOPO_FILE", {}, "nccl", "warn"),
+        ("HCCL_WHITELIST_FILE", {}, "hccl", ""),
+        ("HCCL_WHITELIST_FILE", {"HCCL_WHITELIST_DISABLE": "0"}, "hccl", "fail"),
+    ],
+)
+def test_a_file_that_the_login_names(name: str, more: dict[str, str], backend: str, expected: str) -> None:
+    login = {f"absent {name} /etc/x.xml\n{name}": "/etc/x.xml", **more}
+    told = [(each.status.value, each.hosts, each.actual) for each in found(login, backend=backend)]
+    assert told == ([(expected, (), f"{name}=/etc/x.xml")] if expected else [])
+    assert found(login, {name: "/etc/y.xml"}, backend) == [], "the launch overrides it"
 
 
 def test_an_address_that_is_named_needs_no_family() -> None:

@@ -42,9 +42,9 @@ def launch_files_missing(
     what the script or a program that it runs before may create, and paths with an unknown part are not looked
     for. Files that variables name are looked for if their library stops without them. If no host has it, it
     is a fault of the launch, and of no host, if a file of a similar name is beside it, the folder around what
-    is mounted is there, or all hosts have another path that the launch names; otherwise a warning, because the
-    script may be meant for other machines, as is what it may bring. Of folders of data, models and
-    environments by name nothing is said then.
+    is mounted is there, or all hosts have another path that the launch names. Otherwise it is a warning,
+    because the script may be meant for other machines, as is what it may bring. Of folders of data, models
+    and environments by name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """
@@ -89,7 +89,7 @@ def launch_files_missing(
 
 
 def _is_meant_for(launch: Launch, hosts: Sequence[str], looked: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether all hosts have another path of the launch that is not on any machine: it is written for them."""
+    """Whether all hosts have another path of the launch, one that is not on any machine: it is for them."""
     known = [path for path in launch.needs if not f"{path}/".startswith(SYSTEM)]
     return any(all(not _state(looked[host].get(path, ""), "bind") for host in hosts) for path in known)
 

@@ -1,6 +1,7 @@
 """The launch: whether it is for as many hosts as were given, and whether each of them gets its own ranks."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
@@ -260,6 +261,19 @@ def _others(names: LaunchNames, plan: JobPlan, in_pods: bool) -> Iterator[Proble
         seen = not in_pods and set(plan.names) <= names.directory.held.keys()
         elsewhere = all(_leads_elsewhere(name, names.directory) for name in strange)
         alone = len(strange) == len(listed) and all(map(as_address, strange))
+        sure = alone or (elsewhere and len(strange) < len(listed))
+        meant = [names.directory.owners(name) for name in listed]
+        same = [host for hosts, n in Counter(meant).items() if n > 1 and len(hosts) == 1 for host in hosts]
+        if same and not strange and len(listed) == len(plan.hosts):
+            twice = [name for name, hosts in zip(listed, meant, strict=True) if {*same[:1]} == hosts]
+            yield _problem(
+                names,
+                [process],
+                f"the launch names {same[0]} twice, and not every host",
+                f"each of {fold(plan.names)} once",
+                f"{' and '.join(twice)} are both {same[0]}",
+                remark("name each host once in the hostfile or the option"),
+            )
         if strange and seen and (len(strange) < len(listed) or alone or elsewhere):
             yield _problem(
                 names,
@@ -268,7 +282,7 @@ def _others(names: LaunchNames, plan: JobPlan, in_pods: bool) -> Iterator[Proble
                 "the hosts that the launch names",
                 f"{fold(plan.names)} were named; the launch is for {', '.join(listed[:8])}",
                 remark("name the hosts of the launch, or start it on these"),
-                severity=None if alone else Severity.WARN,
+                severity=None if sure else Severity.WARN,
             )
         elif strange:
             yield f"whether {', '.join(strange[:4])} in {process.source} are among these hosts is not known"

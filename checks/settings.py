@@ -29,7 +29,7 @@ from doctor.rules.login import environment_of, wrong_value
 
 PORTS = ("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE")
 FILES = {"NCCL_GRAPH_FILE": None, "HCCL_WHITELIST_FILE": None, "NCCL_TOPO_FILE": Severity.WARN}
-"""Variables with the path of a file, and how bad it is if that is not there: NCCL goes on without a topology."""
+"""Variables with the path of a file, and how bad it is if that is not there."""
 FAMILIES = {"AF_INET": 4, "AF_INET6": 6}
 LAST_PORT = 65535
 _TRUTH = ("(?i)y|yes|1|t|true|n|no|0|f|false", "0 or 1")
@@ -64,8 +64,8 @@ def env_invalid(
     How it is known: from the variables of the login that the launch does not set. A family of addresses,
     whoever sets it, is compared with the addresses of the interfaces that ranks take: NCCL needs one, and so
     does HCCL if HCCL_SOCKET_IFNAME names interfaces. Without that it is a warning. NCCL stops if the file of
-    NCCL_GRAPH_FILE is not there, and HCCL if it is to read HCCL_WHITELIST_FILE; without that of NCCL_TOPO_FILE
-    NCCL goes on, with a topology of its own.
+    NCCL_GRAPH_FILE is not there, and HCCL if it is to read HCCL_WHITELIST_FILE; NCCL goes on without that of
+    NCCL_TOPO_FILE, with a topology of its own.
 
     What to do: correct the value where it is set, or set another in the launch, which overrides the login.
     """
@@ -78,13 +78,10 @@ def env_invalid(
         summary = f"{name}{' of the login' if ours else ''} is not a value that {library} takes here"
         severity = Severity.WARN if lax else None
         yield wrong_value(name, said, summary, wanted, plan, here.name if ours else "", severity)
-    for name, path in (
-        (name, path) for name in FILES for path in (login.absent.get(name, ()) if login else ())
-    ):
-        read = name.startswith(plan.backend.value.value.upper()) and (
-            not name.startswith("HCCL") or env.get("HCCL_WHITELIST_DISABLE") == "0"
-        )
-        if read and name in of_login:
+    lost = {name: path for name in FILES for path in (login.absent.get(name, ()) if login else ())}
+    for name, path in lost.items():
+        read = name.startswith("NCCL") or env.get("HCCL_WHITELIST_DISABLE") == "0"
+        if read and name in of_login and name.startswith(plan.backend.value.value.upper()):
             summary = f"{name} of the login names a file that is not there"
             yield wrong_value(name, path, summary, "a file that exists", plan, here.name, FILES[name])
 

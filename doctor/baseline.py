@@ -57,6 +57,8 @@ class OneHost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     facts: Facts = {}
     links: dict[str, Measure] = {}
     each: dict[str, Measure] = {}
+    counts: dict[str, list[str]] = {}
+    """By fact, the lines of what it had counted."""
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,6 +78,13 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def day(self) -> str:
         return self.made[:10]
+
+    @property
+    def counted(self) -> dict[str, dict[str, str]]:
+        return {
+            host: {fact: "\n".join(lines) for fact, lines in own.counts.items()}
+            for host, own in self.hosts.items()
+        }
 
     def facts(self, host: str) -> Facts:
         own = self.hosts[host]

@@ -83,6 +83,31 @@ class Recording:
     """What links must carry at least."""
 
 
+BEFORE = "-before"
+COUNTED = ("counts", "gpu-counts")
+"""Facts that count. What an earlier run read of them is put beside, under their names with `BEFORE`."""
+Counted = Mapping[str, Mapping[str, str]]
+"""Host -> fact -> what was printed."""
+
+
+def counted(heard: Mapping[str, HostAnswer]) -> Counted:
+    return {
+        host: {fact: own.captures[fact].stdout for fact in COUNTED if fact in own.captures}
+        for host, own in heard.items()
+    }
+
+
+def with_earlier(heard: Mapping[str, HostAnswer], earlier: Counted) -> dict[str, HostAnswer]:
+    """The answers, and in those that count what the same host had counted in an earlier run."""
+    found = dict(heard)
+    for host in heard.keys() & earlier.keys():
+        captures = heard[host].captures
+        then = {f"{fact}{BEFORE}": text for fact, text in earlier[host].items() if fact in captures}
+        more = {name: Capture(name, 0, text) for name, text in then.items()}
+        found[host] = replace(heard[host], captures={**captures, **more})
+    return found
+
+
 def _read(head: Mapping[str, msgspec.Raw]) -> Recording:
     """The recording. Equal captures become one object: thousands of hosts give much the same answers."""
     rest = {name: value for name, value in head.items() if name != "heard"}

@@ -43,7 +43,7 @@ def look_again(request: Request, path: Path) -> int:
     line = _line(earlier)
     if not request.outputs.quiet:
         announce(f"looks again at what failed in {file}: {line}")
-    reading, report = run_and_judge(_rerun_request(request, line))
+    reading, report = run_and_judge(_rerun_request(request, line), earlier=earlier.counted)
     found = compare(earlier.failed, report.results, _unheard(earlier.hosts, reading.recording))
     report = replace(report, again=found, again_from=path.name)
     return deliver(report, reading, request.outputs, request.save)

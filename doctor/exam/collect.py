@@ -26,7 +26,7 @@ from doctor.judge.reading import Reading, read_recording
 from doctor.mesh import MeshPlan, MeshResult, plan_mesh
 from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, MissingFact, UnreachedHost, UnreachedKind
 from doctor.probe import HostAnswer, new_token, read, script, through
-from doctor.recording import Recording
+from doctor.recording import Counted, Recording, with_earlier
 from doctor.rules.offers import offers_of, offers_to_try
 from doctor.savedrun import SCHEMA
 from doctor.smoke.result import SmokeResult
@@ -72,6 +72,8 @@ class Order:
     """What the hosts are compared with."""
     floor: Floor | None = None
     """What links must carry at least."""
+    earlier: Counted = field(default_factory=dict)
+    """What an earlier run had counted."""
 
 
 @dataclass(slots=True)
@@ -193,7 +195,7 @@ class Collection:
             if isinstance(outcome, UnreachedHost):
                 self.unreached[outcome.host] = self._excused(outcome)
             else:
-                self.heard[outcome.host] = outcome
+                self.heard |= with_earlier({outcome.host: outcome}, order.earlier)
             del waiting[outcome.host]
             self._show_progress("hosts", len(self.heard), len(hosts), waiting)
 

@@ -1,6 +1,6 @@
 """What `doctor check --again FILE` needs to know about an earlier run: from a recording or a JSON report."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -12,10 +12,11 @@ from doctor.exam.request import Request
 from doctor.exam.way import retyped
 from doctor.facts.processes import KERNEL_LOG
 from doctor.judge.again import EarlierFinding
+from doctor.judge.reading import Reading
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import Place, Status, Verdict
-from doctor.recording import load
+from doctor.recording import Counted, counted, load
 from doctor.report.files.envelope import EnvelopeRun, as_json
 from doctor.report.files.json import check_report
 from doctor.report.page.rerun import DEFAULT_EXAM, end_of
@@ -47,6 +48,7 @@ class EarlierRun:
     """The checks of the kernel's log."""
     of_one_host: frozenset[str]
     """The checks whose result for a host does not depend on the other hosts of the job."""
+    counted: Counted = field(default_factory=dict)
 
 
 class _ReportHost(msgspec.Struct, frozen=True):
@@ -87,21 +89,24 @@ def read_earlier(path: Path, request: Request) -> EarlierRun:
     if input_kind(raw.decode(errors="replace")) is InputKind.REPORT:
         earlier = _of_report(path, raw, request)
     else:
-        judged = _judged(path, request)
-        of_one_host = judged.checks.of_one_host  # a report does not say how its ranks were counted
-        earlier = replace(_of_report(path, as_json(check_report(judged)), request), of_one_host=of_one_host)
+        reading, judged = _judged(path, request)
+        earlier = replace(
+            _of_report(path, as_json(check_report(judged)), request),
+            of_one_host=judged.checks.of_one_host,  # a report does not say how its ranks were counted
+            counted=counted(reading.recording.heard),
+        )
     for option, *value in (*earlier.way.named, *earlier.way.reached, *earlier.way.asked):
         if option in OWN_FILES and option not in request.typed and (why := why_not_ours(Path(value[0]))):
             raise UsageError(f"{path}: it names {option} {value[0]}, and {why}.", f"Type {option} yourself.")
     return earlier
 
 
-def _judged(path: Path, request: Request) -> Report:
+def _judged(path: Path, request: Request) -> tuple[Reading, Report]:
     recorded = load(path)
     _refuse_others(path, recorded.command)
     _refuse_without_its_checks(path, request)
     rules = [option for option in (recorded.way or Way()).asked if option[0] in RULES]
-    return judge_again(retyped(replace(request, command=recorded.command), rules), recorded)[1]
+    return judge_again(retyped(replace(request, command=recorded.command), rules), recorded)
 
 
 def _of_report(path: Path, raw: bytes, request: Request) -> EarlierRun:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 from doctor.api import Check, Fact
@@ -49,7 +50,7 @@ from doctor.judge.registry import checks_in, find_checks
 from doctor.judge.selection import CheckSelection
 from doctor.judge.verdict import Report, Rules, essential_ids, refuse_without_essentials
 from doctor.model import Host
-from doctor.recording import Recording, load
+from doctor.recording import Counted, Recording, load, with_earlier
 from doctor.report.out.outputs import deliver, refuse_unwritable
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes, refuse_plan
 from doctor.targets.allocation import NAME_THEM
@@ -79,15 +80,20 @@ def run_and_report(request: Request) -> int:
 
 
 def run_and_judge(
-    request: Request, more: Sequence[Fact[Any]] = (), told: Launch | None = None
+    request: Request,
+    more: Sequence[Fact[Any]] = (),
+    told: Launch | None = None,
+    earlier: Counted = MappingProxyType({}),
 ) -> tuple[Reading, Report]:
-    """`more` are facts that no check asks for; `told` is the launch to use if the user names none."""
+    """`more` are facts that no check asks for; `told` is the launch to use if the user names none;
+    `earlier`: what an earlier run had counted.
+    """
     if request.replay:
         recorded = load(request.replay)
         return judge_again(as_recorded(request, recorded), recorded)
     playbook = load_remedies()
     syllabus = _syllabus(request, None)
-    reading = _collect(request, syllabus, playbook, more, told)
+    reading = _collect(request, syllabus, playbook, more, told, earlier)
     return reading, build_report(reading, syllabus, playbook, replayed=False)
 
 
@@ -96,7 +102,9 @@ def judge_again(request: Request, recorded: Recording) -> tuple[Reading, Report]
         recorded = replace(recorded, smoke_wanted=False)
     expect = {**recorded.expect, **pairs(request.what.expect)}
     if given := request.what.baseline:
-        recorded = replace(recorded, baseline=read_baseline(given), way=_compared_with(given, recorded.way))
+        baseline, way = read_baseline(given), _compared_with(given, recorded.way)
+        heard = with_earlier(recorded.heard, baseline.counted)
+        recorded = replace(recorded, baseline=baseline, way=way, heard=heard)
     recorded = replace(recorded, floor=request.floor or recorded.floor)
     what, wishes = request.what, recorded.wishes
     if what.waivers or what.no_waivers:  # else those of the recorded run
@@ -239,6 +247,7 @@ def _collect(
     playbook: Playbook,
     more: Sequence[Fact[Any]],
     told: Launch | None,
+    earlier: Counted,
 ) -> Reading:
     """Ask the hosts; after an interruption, return what is known so far."""
     way, what = request.way, request.what
@@ -281,6 +290,7 @@ def _collect(
             pythons=None if ready else own_interpreters(os.environ),
             baseline=baseline,
             floor=request.floor,
+            earlier=earlier or (baseline.counted if baseline else {}),
         ),
         transport,
         line,

@@ -21,6 +21,7 @@ from doctor.judge.fact_changes import OF_THE_MOMENT, SIZES, TITLES, differ, show
 from doctor.judge.fact_table import COLUMNS, fact_table
 from doctor.judge.link_rates import load, measures, unit
 from doctor.judge.reading import Reading
+from doctor.recording import counted
 from doctor.rules.alone import TIMES
 from doctor.smoke.judge.links import LATE_FACTOR, LATE_SECONDS, NOISY
 from doctor.smoke.onhost.sweepplan import SCOPES
@@ -73,8 +74,10 @@ def baseline_of(runs: Sequence[GoodRun]) -> Baseline:
     facts: dict[str, list[Facts]] = defaultdict(list)
     links: dict[str, list[Mapping[str, Measure]]] = defaultdict(list)
     serials: dict[str, str] = {}
+    counts: dict[str, Mapping[str, str]] = {}
     loads, backends = [0.0], {""}
     for run in runs:
+        counts |= counted(run.reading.recording.heard)
         serials |= {host: own for host, own in _serials(run.reading).items() if host in run.hosts}
         for host, own in _facts_by_host(run.reading).items():
             if host in run.hosts:
@@ -107,6 +110,7 @@ def baseline_of(runs: Sequence[GoodRun]) -> Baseline:
                 alone.get(host, ""),
                 _own_facts(known[host], shared[of_kind[host]].facts),
                 *_parted(_own_rates(rates.get(host, {}), shared[of_kind[host]].measures)),
+                counts={fact: text.splitlines() for fact, text in counts.get(host, {}).items()},
             )
             for host in known
         },

@@ -339,3 +339,40 @@ def test_other_files_are_refused(tmp_path: Path, healthy: Run) -> None:
 
 def test_a_measure_is_three_numbers() -> None:
     assert msgspec.convert([1.5, 0.01, 2], Measure) == (1.5, 0.01, 2)
+
+
+def test_what_hosts_had_counted_is_in_it(tmp_path: Path) -> None:
+    """By what is added since then, in the same boot of the host."""
+
+    def counting(text: str) -> Run:
+        data = copy.deepcopy(carrying(recorded(), {}))
+        for host in data["heard"].values():
+            host["captures"]["counts"] = {"fact": "counts", "rc": 0, "stdout": text}
+        return data
+
+    def grew(text: str) -> list[tuple[str, str]]:
+        (tmp_path / "run.json").write_text(json.dumps(counting(text)))
+        given = (
+            "--exam",
+            "full",
+            "--only",
+            "errors-growing",
+            "--baseline",
+            str(tmp_path / "good.yaml"),
+            "--json",
+            "-",
+        )
+        _, out, err = run("preflight", "--replay", str(tmp_path / "run.json"), *given)
+        assert out, err
+        said = json.loads(out)
+        return [(each["status"], each["actual"]) for each in said["findings"]]
+
+    (tmp_path / "run.json").write_text(json.dumps(counting("boot a 90\n5 edac mc0\nboot a 99\n5 edac mc0\n")))
+    code, _, err = run("baseline", str(tmp_path / "run.json"), "--output", str(tmp_path / "good.yaml"))
+    assert (code, err) == (0, "")
+    assert "boot a 99" in (tmp_path / "good.yaml").read_text()
+    assert grew("boot a 490\n99 edac mc0\nboot a 499\n99 edac mc0\n") == [
+        ("warn", "94 in 6 min 40 s, since the earlier run")
+    ]
+    assert grew("boot b 490\n99 edac mc0\nboot b 499\n99 edac mc0\n") == []
+    assert grew("boot a 490\n5 edac mc0\nboot a 499\n5 edac mc0\n") == []

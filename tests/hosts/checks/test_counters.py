@@ -6,10 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from doctor import cli
 from tests.hosts.checks.test_hardware import EDAC
 from tests.lab import Host, Lab
 from tests.lab.found import keep
-from tests.support.faults import ALONE, Examiner, Fault, assert_healthy, assert_only, judged_again, prove
+from tests.support.faults import (
+    ALONE,
+    Examiner,
+    Fault,
+    assert_blamed,
+    assert_healthy,
+    assert_only,
+    judged_again,
+    prove,
+)
 from tests.support.gpu_faults import GpuExaminer, gpu_examiner
 
 __all__ = ["gpu_examiner"]
@@ -97,6 +107,33 @@ def test_a_file_server_that_loses_requests(examine: Examiner, tmp_path: Path) ->
     assert (found["check"], found["hosts"]) == ("folder-server-slow", ["node2"])
     assert found["subject"] == "/data of 10.0.0.9:/data"
     assert "90 requests, 12 sent again, 4 not answered" in found["actual"]
+
+
+def test_since_an_earlier_run(lab: Lab, examine: Examiner, tmp_path: Path) -> None:
+    """They stand still while they are read, and grew since a baseline was made, or a run failed."""
+    for host in lab:
+        host.do(EDAC, "500", "17280000")
+    good = examine(*FULL)
+    assert_healthy(good)
+    baseline = tmp_path / "good.yaml"
+    assert cli.run(["baseline", str(good.recording), "--output", str(baseline)]) == 0
+    since = (*FULL, "--baseline", str(baseline))
+    assert_healthy(examine(*since))
+    lab["node3"].do("echo 9000 >/sys/devices/system/edac/mc/mc0/ce_count")
+    found = assert_blamed(examine(*since), "errors-growing", ["node3"], "warn", also=["memory-errors"])
+    assert re.search(r"8500 in .* since the earlier run", found[0]["actual"])
+    then, now = tmp_path / "then.json", tmp_path / "now.json"
+    assert lab.doctor("check", "node3", *since, "--strict", "--save", str(then)).returncode == 1
+
+    def again() -> dict[str, str]:
+        lab.doctor("check", "--again", str(then), "--json", str(now))
+        return {each["check"]: each["now"] for each in json.loads(now.read_bytes())["again"]}
+
+    assert again()["errors-growing"] == "fixed"  # nothing since that run
+    lab["node3"].do("echo 20000 >/sys/devices/system/edac/mc/mc0/ce_count")
+    assert again()["errors-growing"] == "still there"
+    lab["node3"].do("echo 7 >/sys/devices/system/edac/mc/mc0/ce_count")  # its driver was loaded again
+    assert again() == {"errors-growing": "fixed", "memory-errors": "fixed"}
 
 
 def test_many_that_stand_still(lab: Lab, examine: Examiner) -> None:

@@ -315,3 +315,80 @@ def _entries(found: Folder) -> str:
     if found.names == MANY:
         return f"over {MOST_NAMES:,} entries"
     return "entries that could not be listed" if found.entries is None else f"{found.entries} entries"
+
+
+READ_SECONDS, FIND_SECONDS, LEAST = 3, 2, 64
+"""How long a file is read, and looked for; how large it must be, in MB, so that its start does not count."""
+# Not through the cache, if the file system allows that. Through it, it can only be faster.
+_READ = rf"""n=0 l='
+'
+for p; do
+  n=$((n + 1))
+  {{
+    f=$(timeout {FIND_SECONDS} find "$p/" -maxdepth 3 -type f -size +{LEAST * 1000}k | head -n 1)
+    [ -n "$f" ] || exit 0
+    for d in iflag=direct ibs=4194304; do
+      o=$(timeout -s INT -k 1 {READ_SECONDS} dd if="$f" of=/dev/null bs=4194304 count=128 $d 2>&1)
+      o=${{o##*"$l"}}
+      case $o in [1-9]*copied*) break; esac
+    done
+    echo "read $n $o"
+  }} 2>/dev/null 5>&- &
+done | timeout {FIND_SECONDS + 2 * READ_SECONDS + 1} cat || :
+"""
+
+
+def _ask_reads(ask: Ask) -> str:
+    return f"set -- {join(ask.read)}\n{_READ}" if ask.read else ""
+
+
+def _reads(capture: Capture) -> Mapping[int, float]:
+    form = r"^read (\d{1,3}) (\d{1,15}) bytes.{0,60} copied, ([\d.e-]{1,20}) s"
+    found = re.findall(form, capture.stdout, re.MULTILINE)
+    took = {int(number): (int(size) / 1e6, _seconds(seconds)) for number, size, seconds in found}
+    return {n: size / seconds for n, (size, seconds) in took.items() if seconds > 0 and (size or seconds > 1)}
+
+
+def _seconds(text: str) -> float:
+    return float(text) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?(e-\d\d)?", text) else 0
+
+
+FOLDER_READS: Fact[Mapping[int, float]] = Fact(
+    "folder-reads", Run(_ask_reads), _reads, timeout=FIND_SECONDS + 2 * READ_SECONDS + 2, slow=True
+)
+"""MB/s, by the place in the list of the folders that must be read at some rate, from 1."""
+
+
+@check("folder-slow", PLAN, maybe(FOLDER_READS), damage=Damage.LOAD)
+def folder_slow(plan: JobPlan, reads: Mapping[int, float] | None) -> Iterator[Problem]:
+    """A folder that the job needs is read more slowly than it must be.
+
+    Why it matters: devices wait for their data. One host that reads slowly makes all others wait in every
+    step.
+
+    How it is known: if `--needs PATH:RATE` names a rate, such as `/data:500MB/s`, one file of 64 MB or more
+    in the folder, or two folders below it, is read for at most 3 seconds, not from the cache if the file
+    system allows that. All hosts read at the same time, as the ranks of the job do.
+
+    What to do: look for whoever else reads there, and at the link to the server. A server that gives one host
+    the rate, and not all of them at once, is too slow for the job.
+    """
+    needs = [need for need in plan.needs if need.rate]
+    if not needs:
+        raise Skip("no folder was named with a rate (--needs PATH:RATE)")
+    unread = []
+    for number, need in enumerate(needs, 1):
+        rate = (reads or {}).get(number)
+        if rate is None:
+            unread.append(need.path)
+        elif rate < need.rate:
+            yield Problem(
+                "a folder that the job needs is read too slowly",
+                expected=f"{need.rate} MB/s",
+                actual=f"{rate:.3g} MB/s",
+                subject=need.path,
+                evidence=(Evidence(f"dd if={need.path}/… of=/dev/null", f"{rate:.3g} MB/s"),),
+                commands=(f"df -h {quote(need.path)}", "grep nfs /proc/mounts"),
+            )
+    if unread:
+        raise Undecided(f"no file of {LEAST} MB or more could be read in {fold(unread)}")

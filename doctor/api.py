@@ -93,6 +93,8 @@ class Ask:
     """Paths that the launch names."""
     folders: tuple[str, ...] = ()
     """Folders that the job needs."""
+    read: tuple[str, ...] = ()
+    """Those that must be read at some rate."""
     pings: tuple[tuple[int, str], ...] = ()
     """For each ping: this host's NPU and the address of another host's NPU."""
     framework: Framework | None = None

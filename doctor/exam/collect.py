@@ -183,6 +183,7 @@ class Collection:
                 (*plan.table_paths, *(order.wishes.launch.configs if order.wishes.launch else ())),
                 plan.needed_paths,
                 folders=tuple(need.path for need in plan.needs),
+                read=tuple(need.path for need in plan.needs if need.rate),
                 pythons=order.pythons,
                 framework=plan.framework.value if plan.framework else None,
             )

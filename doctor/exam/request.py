@@ -77,7 +77,7 @@ class JobFlags:
     )
 
     needs: tuple[str, ...] = live_option(
-        "--needs PATH[:rw][:SIZE]", "A folder that ranks need on every host.", default=()
+        "--needs PATH[:rw][:SIZE][:RATE]", "A folder that ranks need on every host.", default=()
     )
 
     @property

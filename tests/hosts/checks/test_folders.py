@@ -6,7 +6,7 @@ import pytest
 
 from tests.lab import Lab
 from tests.support.batches import batches, prove_each
-from tests.support.faults import ALONE, Examiner, Fault, assert_healthy
+from tests.support.faults import ALONE, Examiner, Fault, assert_healthy, assert_only
 
 NEEDS = (*ALONE, "--needs", "/data", "--needs", "/ckpt:rw:16M")
 FAULTS = {name: replace(fault, args=NEEDS) for name, fault in Fault.table(__file__, "FAULTS").items()}
@@ -43,8 +43,21 @@ def test_folders_that_only_look_different(bench: Examiner) -> None:
     assert_healthy(bench(*NEEDS))
 
 
+def test_one_is_read_slowly(bench: Examiner) -> None:
+    """Emulated: on one host, dd is late."""
+    needs = (*ALONE, "--needs", "/data:3MB/s")
+    for host in bench.lab:
+        host.do("mkdir -p /data/shards/1; truncate -s 66M /data/shards/1/a; mount -o remount,size=200m /data")
+    assert_healthy(bench(*needs))
+    bench.lab["node2"].program(
+        "dd", "#!/bin/sh\nsleep 1; echo '4194304 bytes (4.2 MB, 4.0 MiB) copied, 3.0001 s, 1.4 MB/s' >&2"
+    )
+    (found,) = assert_only(bench(*needs), "folder-slow", ["node2"])
+    assert (found["expected"], found["actual"]) == ("3 MB/s", "1.4 MB/s")
+
+
 def test_what_is_not_a_need_ends_with_2(lab: Lab) -> None:
-    for wrong in ("data", "/data/../x", "/d*", "/data:5", "/data:rw:many", ""):
+    for wrong in ("data", "/data/../x", "/d*", "/data:5", "/data:rw:many", "/data:5MB/h", ""):
         done = lab.doctor("check", "node1", "--needs", wrong)
         assert done.returncode == 2, done.stdout + done.stderr
         assert "--needs" in done.stderr

@@ -154,6 +154,10 @@ ROWS: dict[str, Row] = {
         ),
         f"{want} {have}",
     ),
+    "folder-slow": lambda want=500, reads=20: (
+        (plan(needs=(FolderNeed("/data", rate=want),)), {1: float(reads)}),
+        f"{want} {reads} {reads}",
+    ),
     "folder-differs": lambda usual=8, odd=3: (
         (
             plan(needs=(FolderNeed("/data"),)),

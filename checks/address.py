@@ -22,6 +22,7 @@ from doctor.facts.run import MESH
 from doctor.facts.system import IDENTITY, MACHINE, Machine
 from doctor.job.plan.interfaces import VIRTUAL
 from doctor.mesh import MeshResult
+from doctor.rules.launch_names import remark
 from doctor.rules.machines import named_twice
 from doctor.rules.ways import is_guessed
 
@@ -73,6 +74,18 @@ def data_address_duplicate(
         if (
             len({plan.host(host).given for host in hosts}) < 2
         ):  # one host, or containers that share the network of their host
+            continue
+        named = {data.source for host in hosts if (data := plan.host(host).data)} & plan.env.keys()
+        if named and is_loopback(address) and {*hosts} == {*plan.names}:
+            name = named.pop()
+            yield Problem(
+                f"{name} of the launch names loopback: no rank of another host can connect to it",
+                expected="the interface of an address that the other hosts reach",
+                actual=f"{name}={plan.env[name]}",
+                subject=f"{name}={plan.env[name]}",
+                evidence=(Evidence(plan.lines.get(name) or f"{name} of the launch", plan.env[name]),),
+                commands=(remark(f"name another interface in {plan.lines.get(name) or 'the launch'}"),),
+            )
             continue
         guessed = any(_chosen(plan, host, address, addresses) for host in hosts)
         yield Problem(

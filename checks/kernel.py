@@ -1,6 +1,8 @@
 """Kernel settings and limits that decide whether many ranks can connect at once."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from doctor.api import (
@@ -9,18 +11,22 @@ from doctor.api import (
     PLAN,
     RANKS,
     Backend,
+    Capture,
     Confidence,
     Damage,
     Evidence,
     Expect,
+    Fact,
     Here,
     JobPlan,
     Place,
     Problem,
+    Read,
     Severity,
     Skip,
     Sphere,
     check,
+    files,
     maybe,
 )
 from doctor.facts.job import LAUNCHES
@@ -28,13 +34,12 @@ from doctor.facts.limits import (
     INFINITE,
     LIMITS,
     NEIGHBOURS,
-    PACE,
     PORTS,
     RDMA,
-    CpuPace,
     Limits,
     Ports,
     port_list,
+    ranges,
 )
 from doctor.facts.memory import MB, SWAP, Swap
 from doctor.facts.network import LISTENERS, BoundPort
@@ -69,6 +74,38 @@ def _short(
             evidence=(_sysctl(setting, str(length)),),
             values={"value": max(need, 65535)},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CpuPace:
+    """Settings that make a host slow: governor -> number of CPUs, and NUMA balancing."""
+
+    governors: Mapping[str, int]
+    numa_balancing: bool
+    numa_nodes: int
+
+
+def _pace(capture: Capture) -> CpuPace:
+    found = files(capture)
+    governors = Counter(text.strip() for path, text in found.items() if path.endswith("/scaling_governor"))
+    del governors[""]
+    nodes = sum(len(part) for part in ranges(found.get("/sys/devices/system/node/online", "0")))
+    return CpuPace(
+        governors, found.get("/proc/sys/kernel/numa_balancing", "0").strip() not in ("", "0"), nodes
+    )
+
+
+PACE = Fact(
+    "pace",
+    Read(
+        (
+            "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
+            "/proc/sys/kernel/numa_balancing",
+            "/sys/devices/system/node/online",
+        )
+    ),
+    _pace,
+)
 
 
 @check(

@@ -231,7 +231,20 @@ def _uneven(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
         return
     if any((rank := rank_of(process)) and rank.value is not None for process in ranks):
         return  # launch-ranks says which numbers are missing
-    if not (world and world.value and each) or world.value % each == 0:
+    if not (world and world.value and each):
+        return
+    if world.value % each == 0:
+        if agents or world.value <= each * len(plan.hosts):
+            return  # launch-hosts goes by the options of launchers; fewer ranks may be those of fewer hosts
+        yield _problem(
+            names,
+            told[:1],
+            f"the launch is for {world.value // each} hosts and {len(plan.hosts)} were named: "
+            "it waits for the others in vain",
+            f"{world.value // each} hosts, or a launch for {len(plan.hosts)}",
+            f"{len(plan.hosts)}: {fold(plan.names)}; {_shown(world)}, {each} on each host",
+            remark(f"name all {world.value // each} hosts, or set {world.said}={each * len(plan.hosts)}"),
+        )
         return
     yield _problem(
         names,

@@ -29,8 +29,8 @@ from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.directory import as_address
-from doctor.job.launch.launcher import Master
-from doctor.job.launch.launchers import MASTERS
+from doctor.job.launch.launcher import LaunchNumber, Master
+from doctor.job.launch.launchers import MASTERS, PORTS
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
     goes_by_node_rank,
@@ -128,6 +128,7 @@ def master_not_here(
         if spans and plan.several_hosts:
             yield from _each_its_own(names)
             yield from _by_logins(names, logins or {}, plan)
+            yield from _nobody_of_logins(names, logins or {}, plan, doubts, routes or {})
     if doubts:
         more = f"; and {len(doubts) - 4} more" if len(doubts) > 4 else ""
         raise Undecided("; ".join(list(doubts)[:4]) + more)
@@ -188,15 +189,19 @@ def _no_ports(names: LaunchNames, spans: bool) -> Iterator[Problem]:
     for port, processes in grouped(found).items():
         if port.value is not None and spans <= port.value < 65536:
             continue
-        yield Problem(
-            "the master's port is not the number of a port",
-            expected="a number from 1 to 65535",
-            actual=f"{port.text}, by {port.said}",
-            subject=names.subject(f"port {port.text}"),
-            where=names.places(processes),
-            evidence=names.said(processes[:3], port.said),
-            commands=(remark(f"give a number by {port.said}, such as 29500"),),
-        )
+        yield _no_port(names, port, processes, port.said)
+
+
+def _no_port(names: LaunchNames, port: LaunchNumber, processes: list[ProcessEnv], said: str) -> Problem:
+    return Problem(
+        "the master's port is not the number of a port",
+        expected="a number from 1 to 65535",
+        actual=f"{port.text}, by {said}",
+        subject=names.subject(f"port {port.text}"),
+        where=names.places(processes),
+        evidence=names.said(processes[:3], port.said),
+        commands=(remark(f"give a number by {said}, such as 29500"),),
+    )
 
 
 def _no_name(names: LaunchNames, master: Master, processes: list[ProcessEnv], head: str | None) -> Problem:
@@ -260,6 +265,11 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
         used = {host: value or default for host, value in own.items()}
         if name == "NODE_RANK":
             yield from _same_number(names, own, used, plan.head.value)
+            zero = [host for host, number in used.items() if number == "0"]
+            for master, processes in _masters(names.launch) if len(zero) == 1 else ():
+                owners = book.owners(master.address)
+                if owners and zero[0] not in owners and master.on != "any host":
+                    yield _not_first(names, master, processes, fold(sorted(owners)), zero[0])
             continue
         if name in MASTERS and is_loopback_name(default) and not any(own.values()):
             yield from _nobody_sets(
@@ -294,6 +304,28 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
                 remark(f"set {name} in the script, for all hosts"),
             ),
         )
+
+
+def _nobody_of_logins(
+    names: LaunchNames,
+    logins: Mapping[str, Environment],
+    plan: JobPlan,
+    doubts: dict[str, None],
+    routes: Mapping[str, Routes],
+) -> Iterator[Problem]:
+    """The problem of a master or a port that all logins name alike, and that is none."""
+    told = [each for each in names.launch.told if not each.apart]
+    for name in {*plan.inherited} & {*MASTERS} if logins.keys() >= {*plan.names} else ():
+        said = {logins[host].variables.get(name, "") for host in plan.names}
+        if len(said) == 1 and (address := said.pop()) and not is_loopback_name(address):
+            master = Master(address, "", f"{name} of the logins", "any host")
+            yield from _unresolved(names, master, told, True, False)
+            yield from _elsewhere(names, master, told, doubts, False, routes)
+    for name in {*plan.inherited} & {*PORTS} if logins.keys() >= {*plan.names} else ():
+        said = {logins[host].variables.get(name, "") for host in plan.names}
+        port = LaunchNumber(name, said.pop()) if len(said) == 1 else None
+        if port and port.text and not (port.value and 0 < port.value < 65536):
+            yield _no_port(names, port, told, f"{name} of the logins")
 
 
 def _nobody_sets(

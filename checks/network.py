@@ -21,6 +21,7 @@ from doctor.api import (
     Sphere,
     Undecided,
     check,
+    is_loopback,
     maybe,
     missing_interfaces,
 )
@@ -139,7 +140,7 @@ def route_wrong_interface(
     What to do: look at the routes on this host, or name the right interface in the launch.
     """
     own, head = plan.data_address(here.name), plan.data_address(plan.head.value)
-    if here.is_head:
+    if here.is_head or is_loopback(head or ""):
         return
     if own is None or head is None or UNNAMED in addresses:
         raise Undecided("the data addresses of this host and the head, or their interfaces, are not known")

@@ -66,7 +66,7 @@ def rank_table_differs(
         odd = tuple(host for host, file in there.items() if file.checksum != right)
         if odd:
             yield _odd(path, odd, there, right, given.text.strip() if given else None)
-    yield from _absent(lost)
+    yield from _absent(lost, plan)
     for table in plan.told_tables:
         if not table.path:
             raise Undecided(f"{table.said}={table.text[:100]} {table.why}")
@@ -114,8 +114,10 @@ def _has_another(files: Mapping[str, HostFile], told: Collection[str]) -> bool:
     return any(path in told and not file.trouble for path, file in files.items())
 
 
-def _absent(lost: Mapping[str, Mapping[str, HostFile]]) -> Iterator[Problem]:
-    """The problems of missing tables; `lost` maps a path to the hosts that lack it. Equal ones are merged."""
+def _absent(lost: Mapping[str, Mapping[str, HostFile]], plan: JobPlan) -> Iterator[Problem]:
+    """The problems of missing tables; `lost` maps a path to the hosts that lack it. Equal ones are merged.
+    What all lack is no fault of a host.
+    """
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for path, files in lost.items():
         for trouble in dict.fromkeys(file.trouble for file in files.values()):
@@ -128,7 +130,7 @@ def _absent(lost: Mapping[str, Mapping[str, HostFile]]) -> Iterator[Problem]:
             expected=f"{paths[0]} on every host",
             actual=trouble + many,
             subject=paths[0],
-            hosts=hosts,
+            hosts=hosts if len(hosts) < max(2, len(plan.names)) else (),
             evidence=tuple(Evidence(path, trouble) for path in paths[:6]),
             commands=(f"ls -l {' '.join(map(quote, paths[:3]))}",),
         )

@@ -87,7 +87,7 @@ JOB_RUNS = "a job runs on it, which the test of its links would slow; --on-busy 
 _GIVEN = "the ranks cannot use what they are given, see {}"
 HOPELESS = {
     **dict.fromkeys(("port-unreachable", "large-packets-lost"), "the hosts do not reach each other, see {}"),
-    **dict.fromkeys(("interface-missing", "env-invalid", "launch-values"), _GIVEN),
+    **dict.fromkeys(("interface-missing", "env-invalid", "launch-values", "data-address-duplicate"), _GIVEN),
 }
 """Faults of no host in particular with which no rehearsal passes -> the reason that there is none."""
 
@@ -249,7 +249,8 @@ def _run(
         session,
         plan,
         pythons={host.name: host.python for host in taking_part},
-        env={n: value for n, value in job.env.items() if is_setting(n) and not _is_untold(n, value)},
+        env={n: "" for n in job.unset if n.endswith("_SOCKET_IFNAME")}
+        | {n: value for n, value in job.env.items() if is_setting(n) and not _is_untold(n, value)},
         own_env={host: _interfaces(job, host, collection.read()) for host in plan.hosts},
         timeout=wishes.timeout,
         until=until,

@@ -1,8 +1,7 @@
 """Kernel settings and limits: sysctls, ulimits, neighbour table, CPU governor, NUMA balancing."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, Read, UnreadableOutput, files
@@ -44,7 +43,7 @@ def port_list(ranges: Iterable[range]) -> str:
     return ",".join(f"{each[0]}-{each[-1]}" if len(each) > 1 else str(each[0]) for each in joined)
 
 
-def _ranges(text: str) -> tuple[range, ...]:
+def ranges(text: str) -> tuple[range, ...]:
     """The ranges in a text such as `60000-60031,29500`, as the kernel writes it."""
     parts = re.findall(r"(\d{1,5})(?:-(\d{1,5}))?", text)
     return tuple(range(int(first), int(last or first) + 1) for first, last in parts)
@@ -68,7 +67,7 @@ def _ports(capture: Capture) -> Ports:
         number("/proc/sys/net/core/somaxconn"),
         number("/proc/sys/net/ipv4/tcp_max_syn_backlog"),
         range(int(span[1]), int(span[2]) + 1),
-        _ranges(found.get(_RESERVED, "")),
+        ranges(found.get(_RESERVED, "")),
     )
 
 
@@ -131,38 +130,6 @@ NEIGHBOURS = Fact("neighbours", Read(("/proc/sys/net/ipv4/neigh/default/gc_thres
 
 
 @dataclass(frozen=True, slots=True)
-class CpuPace:
-    """Settings that make a host slow: governor -> number of CPUs, and NUMA balancing."""
-
-    governors: Mapping[str, int]
-    numa_balancing: bool
-    numa_nodes: int
-
-
-def _pace(capture: Capture) -> CpuPace:
-    found = files(capture)
-    governors = Counter(text.strip() for path, text in found.items() if path.endswith("/scaling_governor"))
-    del governors[""]
-    nodes = sum(len(part) for part in _ranges(found.get("/sys/devices/system/node/online", "0")))
-    return CpuPace(
-        governors, found.get("/proc/sys/kernel/numa_balancing", "0").strip() not in ("", "0"), nodes
-    )
-
-
-PACE = Fact(
-    "pace",
-    Read(
-        (
-            "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
-            "/proc/sys/kernel/numa_balancing",
-            "/sys/devices/system/node/online",
-        )
-    ),
-    _pace,
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Cpus:
     """CPUs that the login may use, and those not kept for programs that ask for them (isolcpus)."""
 
@@ -181,7 +148,7 @@ def _cpus(capture: Capture) -> Cpus:
 
 
 def _numbers(text: str) -> set[int]:
-    return {number for numbers in _ranges(text) for number in numbers}
+    return {number for numbers in ranges(text) for number in numbers}
 
 
 _CPUS = "/sys/devices/system/cpu"

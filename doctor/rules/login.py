@@ -13,8 +13,9 @@ START_FILES = "/etc/environment /etc/profile /etc/profile.d ~/.bashrc ~/.profile
 
 
 def environment_of(plan: JobPlan, login: Environment | None) -> Mapping[str, str]:
-    """What the launch sets overrides what the login has."""
-    return {**(login.variables if login else {}), **plan.env}
+    """What the launch sets overrides what the login has, and what it takes away is gone."""
+    own = login.variables if login else {}
+    return {**{name: own[name] for name in own.keys() - plan.unset}, **plan.env}
 
 
 def started_by_launcher(login: Environment | None) -> bool:

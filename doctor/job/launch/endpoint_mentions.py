@@ -90,6 +90,10 @@ _ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.e
 _REMARK = re.compile(r"(?m)(?:^|\s)#(?!SBATCH|PBS|BSUB).*")
 _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
 _STARTER = late(rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])")
+_AWAY = r"--?u(?:nset)?[ =]?"
+_UNSETS = late(
+    rf"(?:^|[\s;&])(?:unset(?:\s+-v)?|env(?:\s+{_AWAY}\w+)*\s+{_AWAY})\s*((?:[A-Z]\w{{2,80}}\s*)+)"
+)
 MOST = 8
 LONGEST = 160
 
@@ -100,7 +104,7 @@ class EndpointMention:
 
     `kind` is "own address" for a master that every host takes for itself, and "own port", "own id" and "own
     file" if each host draws another one; "login" for a default in the place of the variable in `words`; "set"
-    for a variable to which the line gives a value.
+    for a variable to which the line gives a value, and "unset" for one that it takes away.
     """
 
     kind: str
@@ -129,10 +133,14 @@ def mentioned(text: str) -> tuple[EndpointMention, ...]:
 
 
 def settings(text: str) -> Iterator[EndpointMention]:
-    """The variables of a job, where the text gives them a value."""
+    """The variables of a job, where the text gives them a value or takes them away."""
     for number, line in _lines(text):
-        for name in filter(is_kept, re.findall(r"(?:^|[\s;&(\"'])([A-Z]\w{2,80})=", line)):
-            yield EndpointMention("set", name, number, line.strip()[:LONGEST])
+        for kind, name in (
+            *(("set", name) for name in re.findall(r"(?:^|[\s;&(\"'])([A-Z]\w{2,80})=", line)),
+            *(("unset", name) for names in _UNSETS.findall(line) for name in names.split()),
+        ):
+            if is_kept(name):
+                yield EndpointMention(kind, name, number, line.strip()[:LONGEST])
 
 
 def own_values(text: str, commands: Iterable[tuple[int, str]]) -> Iterator[EndpointMention]:

@@ -41,6 +41,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> job.JobPlan:
     planned = tuple(_plan_host(host, wishes, servers, started) for host in hosts)
     tables, own = _told_tables(wishes), wishes.table.path if wishes.table else ""
     port = _master_port(wishes, told)
+    words = wishes.launch.mentioned if wishes.launch else ()
     mentioned = port_mentioned(wishes.launch) if wishes.launch else ()
     base = env.get("HCCL_IF_BASE_PORT", "")
     master = _first(told, _launch_source(wishes), MASTERS) or _first(wishes.env, "inventory", MASTERS)
@@ -65,11 +66,9 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> job.JobPlan:
         servers=table.servers if table else (),
         said_world=_said_world(wishes, table),
         launch=understood(wishes.launch) if wishes.launch else "",
-        lines={
-            each.text: f"{each.file}:{each.line}"
-            for each in (wishes.launch.mentioned if wishes.launch else ())
-            if each.kind == "set"
-        },
+        lines={each.text: f"{each.file}:{each.line}" for each in words if each.kind == "set"},
+        unset=frozenset(each.text for each in words if each.kind == "unset"),
+        inherited=frozenset(each.words for each in words if each.kind == "login"),
         told_tables=tables,
         table_paths=tuple(dict.fromkeys(filter(None, (*(table.path for table in tables), own)))),
         needed_paths=wishes.launch.needs if wishes.launch else (),

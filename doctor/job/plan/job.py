@@ -82,6 +82,10 @@ class JobPlan:
     """What was understood of the launch, in words."""
     lines: Mapping[str, str] = field(default_factory=dict)
     """Variable -> the file and line of the launch that set it last."""
+    unset: frozenset[str] = frozenset()
+    """Variables of the login that the launch takes away."""
+    inherited: frozenset[str] = frozenset()
+    """Those that the launch takes from the login of each host."""
     told_tables: tuple[TableReference, ...] = ()
     """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()

@@ -34,6 +34,7 @@ from doctor.model import Backend, SourcedValue
 DEFAULT = "default"
 """The source of a value that nobody gave."""
 DEFAULT_CPU_RANKS = 2
+MASTER_PORT = "MASTER_PORT"
 BACKENDS = tuple(dict.fromkeys(vendor.backend for vendor in VENDORS))
 
 
@@ -64,7 +65,7 @@ def settle(plan: JobPlan, sights: Mapping[str, HostView], running: Sequence[Laun
     """The plan, completed with what only the hosts know: backend, ranks per host, data addresses, and where
     the job meets if it is one of the `running` ones.
     """
-    plan = replace(plan, **_meeting(plan, running))
+    plan = replace(plan, **_port_of_logins(plan, sights), **_meeting(plan, running))
     vendor, why = _vendor(plan.backend, sights)
     backend, doubt = plan.backend, None
     if backend.source == DEFAULT:
@@ -110,6 +111,16 @@ def _framework(plan: JobPlan, sights: Mapping[str, HostView]) -> Mapping[str, An
         return {}
     name, differ = common_framework({host: sight.frameworks for host, sight in sights.items()})
     return {"framework": SourcedValue(name, FOUND_THERE) if name else None, "frameworks_differ": differ}
+
+
+def _port_of_logins(plan: JobPlan, sights: Mapping[str, HostView]) -> Mapping[str, Any]:
+    """The port that the launch takes from the logins, if all of them have one."""
+    said = {sights[name].env.get(MASTER_PORT, "") if name in sights else "" for name in plan.names}
+    text = said.pop() if len(said) == 1 else ""
+    if MASTER_PORT not in plan.inherited or plan.master_port.source.startswith("--m") or not text.isdecimal():
+        return {}
+    port = SourcedValue(int(text[:6]), f"{MASTER_PORT} of the logins")
+    return {"master_port": port, "master_port_guessed": False} if 0 < port.value < 65536 else {}
 
 
 def _meeting(plan: JobPlan, running: Sequence[Launch]) -> Mapping[str, Any]:

@@ -184,6 +184,41 @@ def test_a_host_whose_login_says_another_master(examine: Examiner) -> None:
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
 
 
+@cases
+def test_what_a_launch_takes_from_the_logins(
+    script: str, wrong: list[str], sound: list[str], says: str, check: str, lost: str, examine: Examiner
+) -> None:
+    """`wrong` and `sound` are the start files of both hosts, or one for both."""
+    path = examine.folder / "run.sh"
+    path.write_text(f"{script}\n")
+    argv = (*ALONE, "--skip", "env-drift", "--launch", str(path))
+    for files in (wrong, sound):
+        for name, text in zip(("node1", "node2"), files * 2, strict=False):
+            examine.lab[name].write("/root/.bashrc", f"export {text}\n" if text else "")
+        outcome = examine(*argv, hosts="node[1-2]")
+        if files is wrong:
+            (found,) = assert_only(outcome, check, [lost] if lost else [])
+            assert says in found["summary"], found
+            assert outcome.code == 1
+        else:
+            assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
+@pytest.mark.parametrize(("taken", "blamed"), [("node1", ["node1"]), ("node2", [])])
+def test_a_port_that_the_logins_name_is_taken(taken: str, blamed: list[str], examine: Examiner) -> None:
+    """The master listens on the first host alone."""
+    path = examine.folder / "run.sh"
+    path.write_text(STARTED.format("--master_addr=node1 --master_port=$MASTER_PORT"))
+    for name in ("node1", "node2"):
+        examine.lab[name].write("/root/.bashrc", "export MASTER_PORT=29511\n")
+    examine.lab[taken].listen(29511)
+    outcome = examine(*ALONE, "--launch", str(path), hosts="node[1-2]")
+    assert [(each["check"], each["hosts"]) for each in outcome.trouble] == [
+        ("port-in-use", [host]) for host in blamed
+    ], outcome.text
+    assert outcome.code == len(blamed)
+
+
 def test_a_host_on_which_the_interpreter_of_the_launch_has_no_torch(examine: Examiner) -> None:
     path = examine.folder / "run.sh"
     launcher = "/opt/py/bin/python -m torch.distributed.run"

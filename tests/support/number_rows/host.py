@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from checks.folders import Folder
+from checks.kernel import PACE
 from doctor.api import Expect, Here, JobPlan
 from doctor.facts.groups import GroupLimit
-from doctor.facts.limits import CPUS, LIMITS, PACE, PORTS, Limits, Ports
+from doctor.facts.limits import CPUS, LIMITS, PORTS, Limits, Ports
 from doctor.facts.memory import MEMORY, SEGMENTS, SPACES, SWAP, Spaces
 from doctor.facts.network import BoundPort
 from doctor.facts.processes import KERNEL_LOG, PROCESSES

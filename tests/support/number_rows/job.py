@@ -149,6 +149,17 @@ ROWS: dict[str, Row] = {
         facts("launch-hosts", script(f"msrun --worker_num={world} --local_worker_num={each} n.py\n"), hosts),
         f"{world} {each} {each} {hosts * each} {hosts} {world} {each} …",
     ),
+    "launch-hosts: of a loop": lambda world=64, each=4, hosts=4: (
+        facts(
+            "launch-hosts",
+            script(
+                f"export WORLD_SIZE={world} MASTER_ADDR=192.168.7.1 MASTER_PORT=29500\n"
+                f"for i in {{1..{each}}}; do RANK=$((N+i)) python t.py & done; wait\n"
+            ),
+            hosts,
+        ),
+        f"{world // each} {hosts} " * 2 + f"{hosts} {world} {each} {world // each} {each * hosts} …",
+    ),
     "launch-hosts: no number": lambda hosts=4: (
         facts("launch-hosts", script("accelerate launch train.py\n"), hosts),
         f"{hosts} {hosts} {hosts} {hosts} 1! …",

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from checks.kernel import PACE
 from doctor.api import Fact
 from doctor.devices import AMD, ASCEND, NVIDIA
 from doctor.errors import UnreadableOutput
-from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PACE, PORTS, RDMA, Limits, Ports
+from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PORTS, RDMA, Limits, Ports
 from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, MACHINE, VIEW, Devices
 from doctor.model import View
 from tests.support.captures import held, printed, sample

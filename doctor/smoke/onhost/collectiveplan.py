@@ -38,6 +38,8 @@ FURTHER = {
 }
 """Further dtypes that the backend must be able to add up."""
 SIZES = (1, 1000, 65536)
+MANY = 16
+"""More ranks than these try further dtypes in one size only: a collective takes them long."""
 PERIOD = 22
 """All payloads repeat after this many elements."""
 
@@ -100,7 +102,10 @@ def trials(shape: CellShape, place: int) -> list[Trial]:
         if shape.zero and group == "dp":  # shards are often in half precision, and here their sums are exact
             dtypes = common(shape)[:2]
         cases = [
-            (recipe, dtype, size) for dtype in dtypes for size in sizes for recipe in recipes(shape.backend)
+            (recipe, dtype, size)
+            for number, dtype in enumerate(dtypes)
+            for size in (sizes if number == 0 or members <= MANY else SIZES[1:2])
+            for recipe in recipes(shape.backend)
         ]
         if group == "world":
             cases += [

@@ -8,6 +8,7 @@ import os
 import struct
 import time
 from mmap import mmap
+from operator import attrgetter
 from typing import Any
 
 PHASES = ("spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done")
@@ -63,9 +64,8 @@ class RankPage:
         """Write the current values of the fields to the page."""
         self.version += 2
         struct.pack_into("<Q", self.memory, self.offset, self.version - 1)
-        fields = [getattr(self, name) for name in self.FIELDS[1:-2]]
         times = time.monotonic(), self.disturbed
-        _FORM.pack_into(self.memory, self.offset, self.version - 1, *fields, *times)
+        _FORM.pack_into(self.memory, self.offset, self.version - 1, *_FIELDS(self), *times)
         struct.pack_into("<Q", self.memory, self.offset, self.version)
 
     def enter_phase(self, name: str, step: int = 0) -> None:
@@ -93,6 +93,9 @@ class RankPage:
         if not self.disturbed:
             self.disturbed = time.monotonic()
             self.mark()
+
+
+_FIELDS = attrgetter(*RankPage.FIELDS[1:-2])
 
 
 def about(end: int, tag: int) -> int:

@@ -27,6 +27,8 @@ REASONS = {int(bit, 16): words for bit, words in SLOWDOWNS["nvidia"].items()}
 """The bits of NVML."""
 HARDWARE, SUM, SOFTWARE = 0x8 | 0x40 | 0x80, 0x8, 0x20
 """`SUM` is set with the other two of the hardware. The driver slows down a little before it."""
+NEAR = 5
+"""Degrees below the limit of a GPU; a sound one at work has 20 and more."""
 ENOUGH = 3
 """The number of other GPUs of the model that must agree."""
 
@@ -39,7 +41,8 @@ def gpu_throttled(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan)
 
     How it is known: the driver says now why the clock is low (`clocks_event_reasons`, in older drivers
     `clocks_throttle_reasons`). Only what the hardware does is a fault: a thermal slowdown, a power brake. If
-    the driver slows the GPU down because it is warm, that is a warning. A GPU that reached its power limit,
+    the driver slows the GPU down because it is warm, that is a warning, and so is a GPU that is 5 degrees or
+    less below its limit, as newer ones say (`temperature.gpu.tlimit`). A GPU that reached its power limit,
     that is idle, or whose clocks were set by hand, is not named.
 
     What to do: look at fans, filters and the temperature of the air or the water; after a power brake, at the
@@ -65,6 +68,22 @@ def gpu_throttled(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan)
                 actual=reasons,
                 severity=severity,
             )
+    left = {index: _margin(health[index]) for index, bits in mine.items() if not bits & (HARDWARE | SOFTWARE)}
+    for margin, indices in alike({index: degrees for index, degrees in left.items() if degrees <= NEAR}):
+        yield gpu_problem(
+            indices,
+            "the GPU is nearly as hot as it may be",
+            Evidence("nvidia-smi --query-gpu=temperature.gpu.tlimit", f"{gpus_named(indices)}: {margin}"),
+            expected=f"more than {NEAR} degrees below its limit",
+            actual=f"{margin} degrees",
+            severity=Severity.WARN,
+        )
+
+
+def _margin(own: NvidiaHealth) -> int:
+    """How many degrees it may still warm up; many if it does not say so, as GPUs before Ada and Hopper."""
+    found = re.fullmatch(r"-?[0-9]{1,3}", own.said.get("temperature.gpu.tlimit", ""))
+    return int(found[0]) if found else 999
 
 
 def _bits(own: NvidiaHealth) -> int:

@@ -1,4 +1,4 @@
-for i in 1 2 3 4 5 6 7 8 9; do
+for i in 1 2 3 4 5 6 7 8 9 10; do
   q all --query-gpu=$f --format=csv
   case $o in *'Field "'*'" is not a valid field'*) ;; *) break;; esac
   b=${o#*'Field "'}; b=${b%%'"'*}; f=,$f,

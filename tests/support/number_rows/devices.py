@@ -265,6 +265,10 @@ ROWS: dict[str, Row] = {
         lanes(16, 16, hosts, speed=speed),
         f"32! {hosts} {speed:g} 1! 16! 16! {speed:g}",
     ),
+    "gpu-throttled": lambda margin=2: (
+        ({0: said(**{"temperature.gpu.tlimit": str(margin)})}, gpus(1), NCCL),
+        f"5! {margin} 0! 0! …",
+    ),
     "gpu-power-low": lambda watts=200, usual=700, others=8: (
         of_model(
             others,

@@ -24,9 +24,11 @@ PRODUCTS = from_cases(__file__, "PRODUCTS", dict[str, dict[str, str]])
 """What real GPUs of each product reported, idle or at work, and their links."""
 HARMLESS = (0x0, 0x1, 0x2, 0x4, 0x6, 0x10, 0x100)
 """No reason, idle, clocks that were set, a power limit that is reached, sync boost, a display."""
+MARGIN = {"temperature.gpu.tlimit": "N/A"}
 FIELDS = (
     *("index", "ecc.mode.current", "ecc.mode.pending", "enforced.power.limit", "power.limit"),
     *("power.default_limit", "vbios_version", "pstate", "clocks_event_reasons.active"),
+    "temperature.gpu.tlimit",
 )
 
 
@@ -45,7 +47,7 @@ class Rack:
     def of(cls, products: list[str], count: int) -> "Rack":
         return cls(
             {
-                f"node{n}": [dict(PRODUCTS[product], index=str(i)) for i in range(count)]
+                f"node{n}": [MARGIN | PRODUCTS[product] | {"index": str(i)} for i in range(count)]
                 for n, product in enumerate(products, 1)
             }
         )
@@ -130,6 +132,7 @@ def test_a_sound_host_that_looks_faulty(seed: int) -> None:
                 gpu["link"] = chance.choice(("63 63 Unknown Unknown", "0 0 Unknown 2.5"))
             if chance.random() < 0.1:
                 gpu["vbios_version"] = chance.choice(("[N/A]", "??.??.??.??.??"))
+            gpu["temperature.gpu.tlimit"] = chance.choice(("58", "26", "6", "N/A", "[N/A]", ""))
             if chance.random() < 0.1:
                 gpu["power.default_limit"] = "[Unknown Error]"
     assert rack.accused() == []

@@ -125,6 +125,8 @@ def master_not_here(
             elif spans and (lost := [each for each in processes if not _is_first(each, launch)]):
                 alone = launch.complete and None not in hosts and len(set(hosts)) == 1
                 yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
+        if plan.several_hosts and not in_pods and not any(each.loop or each.chosen for each in launch.told):
+            yield from _coordinators(names, plan, doubts, routes or {})
         if spans and plan.several_hosts:
             yield from _each_its_own(names)
             yield from _by_logins(names, logins or {}, plan)
@@ -304,6 +306,21 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
                 remark(f"set {name} in the script, for all hosts"),
             ),
         )
+
+
+def _coordinators(
+    names: LaunchNames, plan: JobPlan, doubts: dict[str, None], routes: Mapping[str, Routes]
+) -> Iterator[Problem]:
+    """The problem of processes of JAX that meet at an address of no host of the job, or each at its own."""
+    told = [each for each in names.launch.told if not each.apart]
+    for written in names.launch.mentioned:
+        if written.kind == "coordinator" and told:
+            said = f"the coordinator's address in {written.source.removeprefix('--launch ')}"
+            master = Master(written.text, "", said, "any host")
+            if is_loopback_name(master.address):
+                yield _loopback(names, master, told, plan, Confidence.STRONG)
+            else:
+                yield from _elsewhere(names, master, told, doubts, False, routes)
 
 
 def _nobody_of_logins(

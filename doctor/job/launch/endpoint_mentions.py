@@ -53,6 +53,9 @@ _ADDRESS = late(
     rf"|{_SETS}(?:{'|'.join(MASTERS)})\s{{1,4}}){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])"
 )
+_COORDINATOR = late(
+    r"(?:\bJAX_COORDINATOR_ADDRESS=|--coordinator[_-]addr(?:ess)?[= ])[\"']?(\[[\da-f:]+\]|[\w.-]+):\d"
+)
 ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
 _DRAWS = (
     r"(?:shuf|uuidgen|mktemp|(?:cat /proc/|python3? -c).{0,200}?\b(?:bind|random|uuid)|date \+\S*?%[NsSTX])\b"
@@ -104,7 +107,8 @@ class EndpointMention:
 
     `kind` is "own address" for a master that every host takes for itself, and "own port", "own id" and "own
     file" if each host draws another one; "login" for a default in the place of the variable in `words`; "set"
-    for a variable to which the line gives a value, and "unset" for one that it takes away.
+    for a variable to which the line gives a value, and "unset" for one that it takes away;
+    "coordinator" for the address at which processes of JAX meet.
     """
 
     kind: str
@@ -141,6 +145,8 @@ def settings(text: str) -> Iterator[EndpointMention]:
         ):
             if is_kept(name):
                 yield EndpointMention(kind, name, number, line.strip()[:LONGEST])
+        for address in _COORDINATOR.findall(line):
+            yield EndpointMention("coordinator", address, number, line.strip()[:LONGEST])
 
 
 def own_values(text: str, commands: Iterable[tuple[int, str]]) -> Iterator[EndpointMention]:

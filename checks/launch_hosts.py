@@ -234,8 +234,8 @@ def _uneven(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
     if not (world and world.value and each):
         return
     if world.value % each == 0:
-        if agents or world.value <= each * len(plan.hosts):
-            return  # launch-hosts goes by the options of launchers; fewer ranks may be those of fewer hosts
+        if agents or each == 1 or world.value <= each * len(plan.hosts):
+            return  # launchers have options, who starts one rank may start more, and hosts may be spare
         yield _problem(
             names,
             told[:1],

@@ -312,7 +312,7 @@ def _coordinators(
     names: LaunchNames, plan: JobPlan, doubts: dict[str, None], routes: Mapping[str, Routes]
 ) -> Iterator[Problem]:
     """The problem of processes of JAX that meet at an address of no host of the job, or each at its own."""
-    told = [each for each in names.launch.told if not each.apart]
+    told = [each for each in names.launch.told if not each.apart and not each.source.endswith(")")]
     for written in names.launch.mentioned:
         if written.kind == "coordinator" and told:
             said = f"the coordinator's address in {written.source.removeprefix('--launch ')}"
@@ -729,6 +729,8 @@ def _typed(names: LaunchNames, master: Master, address: str) -> tuple[str, ...]:
     agent = next((found for process in names.launch.told if (found := launcher(process))), None)
     if master.said in MASTERS:
         return (f"export {master.said}={quote(address)}",)
+    if "coordinator" in master.said:
+        return (remark(f"name {address} there"),)
     if "rdzv_endpoint" in master.said:
         return (remark(f"start with --rdzv_endpoint={quote(address)}:{master.port or '29400'}"),)
     option = agent.spelled("master_addr") if agent else "--master_addr"

@@ -53,9 +53,7 @@ _ADDRESS = late(
     rf"|{_SETS}(?:{'|'.join(MASTERS)})\s{{1,4}}){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])"
 )
-_COORDINATOR = late(
-    r"(?:\bJAX_COORDINATOR_ADDRESS=|--coordinator[_-]addr(?:ess)?[= ])[\"']?(\[[\da-f:]+\]|[\w.-]+):\d"
-)
+_COORDINATOR = late(r"(?:\bJAX_COORDINATOR_ADDRESS=|--coordinator[_-]address[= ])[\"']?([\w.-]+):\d")
 ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
 _DRAWS = (
     r"(?:shuf|uuidgen|mktemp|(?:cat /proc/|python3? -c).{0,200}?\b(?:bind|random|uuid)|date \+\S*?%[NsSTX])\b"

@@ -266,3 +266,13 @@ def test_the_configuration_here_is_only_that_of_one_host(tmp_path: Path) -> None
     texts = (CONFIG.format(kind="MULTI_GPU", rank=rank, hosts=2) for rank in (0, 1))
     files = {f"node{n}": {f"{tmp_path}/acc.yaml": HostFile("1", text)} for n, text in enumerate(texts, 1)}
     assert judged(CHECK, [launch], None, {"tables": files}) == ([], "")
+
+
+@pytest.mark.parametrize(
+    ("start", "problems"),
+    [("python t.py", 0), ("for i in 0 1; do RANK=$((N+i)) python t.py & done; wait", 1)],
+)
+def test_who_starts_one_rank_may_start_the_others_as_well(start: str, problems: int, tmp_path: Path) -> None:
+    launch = read(tmp_path, f"export WORLD_SIZE=8 MASTER_ADDR=192.168.7.1 MASTER_PORT=29500\n{start}\n")
+    found, _ = judged(CHECK, [launch], facts=the_facts())
+    assert len(found) == problems

@@ -171,7 +171,6 @@ ROWS = (
         1,
         0,
         _RESEAT,
-        True,
     ),
     Row(
         f"aer {_PCI} correctable",

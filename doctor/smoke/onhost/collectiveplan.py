@@ -6,6 +6,7 @@ Payloads are small whole numbers, so that every sum is exact in every dtype and 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall
@@ -153,6 +154,7 @@ def collective_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
     return calls
 
 
+@lru_cache(maxsize=1 << 14)
 def pattern(place: int, shift: int = 0) -> list[int]:
     """One period of a rank's payload: ((7i + 13r) mod 11) + 1, with a second digit for ranks from 11 on."""
     return [(7 * (i + shift) + 13 * place + i % 2 * (place // 11)) % 11 + 1 for i in range(PERIOD)]
@@ -172,5 +174,10 @@ def addends(members: list[int], dtype: str) -> dict[int, list[int]]:
 
 def total(members: list[int], dtype: str) -> list[int]:
     """One period of the result of a reduction over the members."""
-    payloads = addends(members, dtype).values()
+    return _total(tuple(members), dtype)
+
+
+@lru_cache(maxsize=1024)
+def _total(members: tuple[int, ...], dtype: str) -> list[int]:
+    payloads = addends(list(members), dtype).values()
     return [sum(payload[i] for payload in payloads) for i in range(PERIOD)]

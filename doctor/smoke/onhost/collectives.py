@@ -109,8 +109,9 @@ class _Phase:
         x = self._tensor(pattern(self.comm.place), size, trial.dtype)
         rows = self._try(trial, "all_gather", lambda: self.comm.all_gather(x, trial.group))
         if rows is not None:
+            got, width = self.framework.bytes_of(rows), size * BYTES[trial.dtype]
             for index, place in enumerate(members):
-                part = self._cut(rows, index * size, size, trial.dtype)
+                part = got[index * width : (index + 1) * width]
                 self._differ(trial, "all_gather", part, pattern(place), place=place)
         return x
 
@@ -122,8 +123,9 @@ class _Phase:
         x = self.framework.tensor(whole, trial.dtype)
         parts = self._try(trial, "all_to_all", lambda: self.comm.all_to_all(x, trial.group, out, back))
         if parts is not None:
-            for index, place in enumerate(members):
-                part = self._cut(parts, sum(back[:index]), back[index], trial.dtype)
+            got, width, end = self.framework.bytes_of(parts), BYTES[trial.dtype], 0
+            for size, place in zip(back, members):  # noqa: B905 (Python 3.8)
+                part, end = got[end * width : (end + size) * width], end + size
                 self._differ(trial, "all_to_all", part, pattern(place, own), place=place)
         return x
 
@@ -142,11 +144,6 @@ class _Phase:
 
     def _tensor(self, period: list[int], size: int, dtype: str) -> Any:
         return self.framework.tensor(_tiled(period, size, dtype), dtype)
-
-    def _cut(self, x: Any, first: int, size: int, dtype: str) -> bytes:
-        """The part of a result that begins with element `first`."""
-        width = BYTES[dtype]
-        return self.framework.bytes_of(x)[first * width : (first + size) * width]
 
     def _try(self, trial: Trial, op: str, call: Callable[[], Any]) -> Any:
         self.done += 1

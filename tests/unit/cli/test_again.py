@@ -56,7 +56,7 @@ def look(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     def look(before: Recording, now: Recording, *options: str, as_json: bool = False) -> Ended:
         asked: list[Request] = []
 
-        def ask(request: Request) -> Any:
+        def ask(request: Request, **_: object) -> Any:
             asked.append(request)
             names = request.who.hosts[0]
             hosts = [host for host in now.hosts if names == "node[1-4]" or host.name in names.split(",")]

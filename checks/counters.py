@@ -71,6 +71,10 @@ def _counts(capture: Capture) -> tuple[Counts, ...]:
     return tuple(found)
 
 
+def _counts_before(capture: Capture) -> tuple[Counts, ...]:
+    return _counts(capture) if capture.stdout.strip() else ()
+
+
 _BOOT = r"""boot() {
   read -r b </proc/sys/kernel/random/boot_id && read -r u _ </proc/uptime && echo "boot $b ${u%.*}"
 }
@@ -128,7 +132,7 @@ files() {{
 """
 # With a cap and not slow: beside the tools of devices, not before them.
 COUNTS = Fact("counts", Run(_LOOK), _counts, timeout=WAIT + 4, cap=131072)
-COUNTS_BEFORE = Fact("counts-before", Run(""), _counts)
+COUNTS_BEFORE = Fact("counts-before", Run(""), _counts_before)
 """Nothing is asked for it: what an earlier run was told is put in its place."""
 
 _LOOK_AT_GPUS = rf"""{_BOOT}B=600000
@@ -140,7 +144,7 @@ count() {{
 }}
 count; sleep {WAIT}; count"""
 GPU_COUNTS = asked("gpu-counts", 20, _counts, _LOOK_AT_GPUS)
-GPU_COUNTS_BEFORE = Fact("gpu-counts-before", Run(""), _counts)
+GPU_COUNTS_BEFORE = Fact("gpu-counts-before", Run(""), _counts_before)
 
 
 class Row(NamedTuple):

@@ -76,7 +76,9 @@ def refuse_unready(version: str, target: Path) -> None:
 def make(made: Path, version: str, venv: str) -> None:
     ready = (f"{venv}/.ready", ".venv-release/.installed", ".venv-docs/.installed")
     step("packages", "make", "--no-print-directory", f"VENV={venv}", *ready)
-    step("demos and docs", ROOT / venv / "bin/python", "-m", "pytest", "-q", *CURRENT)
+    step(
+        "demos and docs", ROOT / venv / "bin/python", "-m", "pytest", "-p", "no:cacheprovider", "-q", *CURRENT
+    )
     python = TOOLS / "python"
     twice = (made, made.with_name("again"))
     for folder in twice:

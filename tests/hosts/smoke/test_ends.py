@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,13 +127,12 @@ def test_ended_by_a_signal(phase: str, number: signal.Signals, start: Callable[[
 
 def stores(seen: list[Rank]) -> bool:
     """Whether a rank has its file without a name in a folder of the host."""
-    return any(
-        os.readlink(link).endswith("(deleted)") and "/scratch/" in os.readlink(link)
-        for rank in seen
-        if rank.phase == "bandwidth"
-        for link in Path(f"/proc/{rank.pid}/fd").iterdir()
-        if link.is_symlink()
-    )
+    for rank in seen:
+        with suppress(FileNotFoundError):  # it was closed while we looked
+            links = Path(f"/proc/{rank.pid}/fd").iterdir() if rank.phase == "bandwidth" else ()
+            if any(re.search(r"/scratch/.*\(deleted\)$", os.readlink(link)) for link in links):
+                return True
+    return False
 
 
 def sweeps(seen: list[Rank]) -> bool:

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checks.counters import COUNTS, GPU_COUNTS, Counts, errors_growing, folder_server_slow
+from checks.counters import (
+    COUNTS,
+    COUNTS_BEFORE,
+    GPU_COUNTS,
+    GPU_COUNTS_BEFORE,
+    Counts,
+    errors_growing,
+    folder_server_slow,
+)
 from doctor.api import Severity, Skip, Undecided
 from doctor.errors import UnreadableOutput
 from doctor.facts.gpus import Gpu, Gpus
@@ -32,6 +40,10 @@ def told(problems: Any) -> list[str]:
 def test_what_grows(then: dict[str, int], now: dict[str, int], found: list[str]) -> None:
     own = counts(("a", 1000, then), ("a", 1008, now))
     assert told(errors_growing.run(own, None, None, None, GPUS)) == found
+
+
+def test_no_earlier_run_is_nothing_that_could_not_be_read() -> None:
+    assert printed(COUNTS_BEFORE, "") == printed(GPU_COUNTS_BEFORE, "") == ()
 
 
 @cases

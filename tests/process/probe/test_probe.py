@@ -52,6 +52,15 @@ def program(folder: Path, name: str, text: str) -> None:
     file.chmod(0o755)
 
 
+@shells
+def test_the_clock_is_read_again_after_all_else(shell: str) -> None:
+    """Also after what counts for seconds, and so cannot be asked with the quick rest."""
+    asked = [fact("counts", "sleep 1.2; date +%s.%N", cap=1000), fact(LAST, "date +%s.%N")]
+    heard = ask(asked, shell)
+    counted, last = (float(heard.captures[name].stdout) for name in ("counts", LAST))
+    assert counted <= last
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that an ordinary user may enter, unlike pytest's own."""

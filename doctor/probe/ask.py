@@ -43,8 +43,9 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
     asked = [fact for fact in runs if texts[fact.name]]
     alone = [fact for fact in asked if not fact.group]
     quick = [fact for fact in alone if not fact.cap or fact.ends]
-    if len(quick) < len(alone):  # the clock is read again when all else has been
-        quick = [fact for fact in quick if fact.name != LAST]
+    late = (fact.command for fact in alone if fact.cap and not fact.ends)
+    if any(isinstance(run, Run) and not run.only_if for run in late):
+        quick = [fact for fact in quick if fact.name != LAST]  # the clock is read again when all else was
     given = {fact.name: texts[fact.name] for fact in quick if not _PLAIN.fullmatch(texts[fact.name])}
     given |= {FILES: f"exec grep -sH '' {' '.join(reads)}"} if reads else {}
     lines = [

@@ -93,8 +93,10 @@ _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.com
 _STARTER = late(rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])")
 _AWAY = r"--?u(?:nset)?[ =]?"
 _UNSETS = late(
-    rf"(?:^|[\s;&])(?:unset(?:\s+-v)?|env(?:\s+{_AWAY}\w+)*\s+{_AWAY})\s*((?:[A-Z]\w{{2,80}}\s*)+)"
+    r"(?:^(?:(?:set|export|cd)\b[^;]*;\s*)*unset(?:\s+-v)?"
+    rf"|(?:^|[\s;&])env(?:\s+{_AWAY}\w+)*\s+{_AWAY})\s*((?:[A-Z]\w{{2,80}}\s*)+)"
 )
+"""Only lines that surely run: those of a branch are indented, or begin with another word."""
 MOST = 8
 LONGEST = 160
 

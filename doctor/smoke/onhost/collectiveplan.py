@@ -26,7 +26,7 @@ LARGEST = {"bfloat16": 256, "float16": 2048, "int8": 127, "uint8": 255}
 """A dtype holds every whole number up to this one; the other dtypes hold them up to at least 2**24."""
 
 COMMON = ("float32", "bfloat16", "int32")
-"""The dtypes that people train with: tried in every size and with every collective."""
+"""The dtypes that people train with: tried with every collective, and in every size (but see `MANY`)."""
 FURTHER = {
     # Reductions that ProcessGroupGloo's GENERATE_ALL_TYPES has (measured with torch 2.13: int16 is refused).
     "gloo": ("float64", "float16", "int64", "int8", "uint8"),

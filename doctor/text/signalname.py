@@ -2,6 +2,17 @@
 
 import signal
 
+_WORDS = "Illegal instruction/Aborted/Bus error/Floating point exception/Killed/Segmentation fault/Terminated"
+SAID = dict(zip(_WORDS.split("/"), (4, 6, 7, 8, 9, 11, 15), strict=True))
+"""How Slurm and shells call a signal that ended a program."""
+
+
+def signal_number(said: str) -> int | None:
+    """The number of a signal by its number, its name or what shells say: 9, SIGKILL, Killed."""
+    if said.isdecimal() and len(said) < 4:
+        return int(said)
+    return SAID.get(said) or (signal.Signals[said].value if said in signal.Signals.__members__ else None)
+
 
 def signal_name(number: int) -> str:
     try:

@@ -25,8 +25,8 @@ _VLLM = re.compile(
 _REQUEST = re.compile(r"\bserving(?:_\w{1,40})?\.py:")
 """The files of vLLM's server that report a bad request."""
 _RAY = re.compile(
-    rf"\[{DATED} (?P<level>[DIWECF]) (?P<pid>\d{{1,9}}) \d{{1,9}}\] (?:\(\w{{1,40}}\) )?"
-    r"(?:[\w./-]{1,200}:\d{1,6}: ?)?"
+    rf"\[{DATED} (?P<level>[DIWECF]) (?P<pid>\d{{1,9}}) \d{{1,9}}\] "
+    r"(?:\((?:(?P<daemon>raylet|gcs_server)|\w{1,40})\) )?(?:[\w./-]{1,200}:\d{1,6}: ?)?"
 )
 _TAG = re.compile(
     r"(?:[]|:-] ?)?(?:\[[Rr]ank[ =:]{0,2}(?P<rank>\d{1,6})(?:/\d{1,6})?\][:|]? ?(?:\| )?"
@@ -62,7 +62,7 @@ def _record(text: str, facts: LineFacts, clock: Clock) -> None:
     if facts.level == "ERROR" and (found.re is _RAY or of_request):
         facts.level = "WARN"  # Ray and the server go on after it
     facts.at, facts.zoned = clock.at(found)
-    if found.re is _RAY and facts.pid is None:
+    if found.re is _RAY and facts.pid is None and not found["daemon"]:  # it tells of others
         facts.pid, facts.shared = int(found["pid"]), True
     facts.start = found.end()
 

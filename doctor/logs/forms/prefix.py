@@ -17,7 +17,8 @@ LEAST_LINES = 3
 _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
 
 _ANY = re.compile(
-    r"(?:\[\d{1,9}\] | {0,4}\d{1,6}: )?\[(?:rank|(?i:(?:global_)?rank)[:=_])(?P<rank>\d{1,6})\]:? ?"
+    r"std(?:err|out): "
+    r"|(?:\[\d{1,9}\] | {0,4}\d{1,6}: )?\[(?:rank|(?i:(?:global_)?rank)[:=_])(?P<rank>\d{1,6})\]:? ?"
     r"|\[(?:(?:default|trainer|worker)_?(?P<local>\d{1,4})\]:|(?i:[gn]pu|worker):(?P<numbered>\d{1,4})\]:?) ?"
     rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?(?:\d{{1,6}}[,.])?(?P<tagged>\d{{1,6}})[\]>]"
     r"(?:\[[\w.-]{1,63}:\d{1,7}\])?<std(?:err|out|diag)>: ?"
@@ -34,8 +35,8 @@ _POD = re.compile(
     rf"|(?=\d{{4}}-\d\d-\d\dT){DATED}(?:(?<=Z) |(?= std))(?: ?std(?:out|err) [FP] )?"
 )
 """The prefixes of `kubectl logs --prefix`, `--timestamps`, and of the container log files of a node."""
-_PROGRAM = rf" (?P<host>{_HOST}) (?P<tag>[\w./@-]{{1,60}})\[\d{{1,9}}\]: "
-_SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(DATED + _PROGRAM))
+_PROGRAM = rf" (?P<host>{_HOST}(?= )|) ?(?P<tag>[\w./@-]{{1,60}})\[\d{{1,9}}\]: "
+_SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(rf"{DATED}(?= [^\s\[]{{1,64}} ){_PROGRAM}"))
 """The prefixes of syslog and journalctl for the lines of a program."""
 _GREP = re.compile(
     r"[\w./@+-]{1,200}\.(?:log|txt|out|err)(?P<by>[:-])(?:\d{1,9}(?P=by))?(?=\S)"
@@ -208,7 +209,7 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
     found = next(filter(None, (each.match(text, at) for each in _SYSLOG)), None) if at == 0 else None
     if found and not (level_of(found["host"]) or found["tag"] == "kernel" or SERVICES.match(found["tag"])):
         facts.at, facts.zoned = clock.at(found)
-        facts.host = found["host"]
+        facts.host = found["host"] or facts.host
         facts.stamp = at, found.start("host")
         return found.end()
     for wanted, pattern in ((layout.label, _LABEL), (layout.bracket, _BRACKET)):

@@ -56,8 +56,11 @@ _DMESG = late(
 )
 _DMESG_ISO = late(rf"{DATED} (?=NVRM: |{BEGINS}|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)")
 _ISO = late(rf"{DATED} ")
-_HIDDEN = late(rf"{NAMED} \S{{1,80}} kernel: ")
-"""A host whose name was replaced, as by dots."""
+_CLOCKED = late(
+    rf"(?:{NAMED} |[\w ,./<>:+-]{{2,40}}\d\d:\d\d:\d\d[\w.,:+-]{{0,20}} )"
+    rf"(?:(?P<host>{_HOST})|\S{{1,80}}) kernel: | kernel:(?:{_KERNEL_TIME} )?(?=\S)"
+)
+"""A date of another form, a host whose name was replaced, as by dots, or what syslogd tells everybody."""
 _MONITOR = late(
     r"\s{0,8}(?:Warning|Normal) {1,9}\w{1,40} {1,9}\S.{0,40}? {2,20}kernel-monitor(?:, \S{1,80})? {2,20}"
 )
@@ -156,7 +159,7 @@ def _kernel(text: str, facts: LineFacts, clock: Clock) -> bool:
         elif SERVICES.match(found["tag"]):
             facts.level = "INFO"
         return True
-    for pattern in (_BARS, _MONITOR, _TALOS, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO, _HIDDEN):
+    for pattern in (_BARS, _MONITOR, _TALOS, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO, _CLOCKED):
         found = pattern.match(text, facts.start)
         if found:
             break

@@ -18,7 +18,8 @@ _NCCL_BARE = late(
 )
 _GLOG = late(
     rf"\[?(?P<level>[EWIFCDV])(?:0000 00:00:(?P<epoch>\d{{9,11}}\.\d{{6}}) {{0,8}}|{GLOG})? "
-    r"(?P<thread>\d{1,20} )?(?P<file>[\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6})\]"
+    r"(?: {1,7}(?! *\d{1,9} [\w./-]{1,250}\.go:))?(?P<thread>\d{1,20} )?"
+    r"(?P<file>[\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6})\]"
 )
 _TSL = late(rf"(?:\[?{DATED}\]?: )(?P<level>[EWIF]) (?P<file>[\w./+-]{{1,250}}\.[a-z]{{1,3}}:\d{{1,6}})\] ")
 """The logger of TensorFlow, JAX and XLA."""

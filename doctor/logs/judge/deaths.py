@@ -22,11 +22,9 @@ _CRASHES = (4, 7, 8, 11)
 """Signals by which a process ends for what it did itself."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
 _VALUE = re.compile(r"\d+|'[^']*'")
-_ENTRY = re.compile(r" {2}exitcode {0,2}: ")
+_ENTRY = re.compile(r".{0,120}\s exitcode {0,2}: ")
 """The line of torchrun's table that states how a rank ended."""
 _COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectKind.ABSENT)
-_BY_SHELL = re.compile(r": line \d{1,6}: {1,4}(?P<pid>\d{1,9}) (?:Killed|Bus error|Segmentation fault)\b")
-"""How a shell reports the end of a process that it started."""
 _EXCEPTION = re.compile(
     r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b"
     r"(?:\(\w{1,60}\))?(?:(?::| \().*)?$)"
@@ -56,6 +54,11 @@ def deaths_of(case: LogCase) -> list[Suspect]:
             same.events.append(event)
             if party.rank is not None and same.one.rank is None:
                 same.who = {party: None}
+    nameless = [
+        event for event in case.of(SuspectKind.DIED) if not event.who and lacks_memory(event.sighting)
+    ]
+    if len(found) == 1 and all(signal_of(event.sighting) == 9 for event in found[0].events):
+        found[0].events += nameless
     for each in found:
         each.events.sort(
             key=lambda event: (
@@ -79,8 +82,7 @@ def nameless_death(case: LogCase) -> list[Suspect]:
     events = [each for each in case.of(SuspectKind.DIED) if not each.who]
     if not events or case.of(SuspectKind.SCHEDULER) or any(each.id == INTERRUPTED for each in case.events):
         return []  # the scheduler or a person sent the signal
-    pids = {int(found["pid"]) for _, line in case.odd if (found := _BY_SHELL.search(line.text))}
-    return [Suspect({Party(pid=pids.pop() if len(pids) == 1 else None): None}, events)]
+    return [Suspect({Party(): None}, events)]
 
 
 def _same(case: LogCase, death: Suspect, party: Party, event: Event) -> bool:
@@ -174,7 +176,12 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
     known = {key(each) for suspect in others for each in suspect.who}
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}
     follow = _ended_by_others(case)
-    ill = bool(complain) or bool(follow) or bool(deaths) or bool(case.of(SuspectKind.CONFIRMS))
+    ill = (
+        bool(complain)
+        or bool(follow)
+        or bool(deaths)
+        or bool(case.of(SuspectKind.CONFIRMS, SuspectKind.LEFT))
+    )
     above = _nameless_above(case, deaths)
     for party, line in case.odd:
         mine = key(party, line.file)

@@ -23,16 +23,8 @@ from doctor.model import Confidence
 
 MOST = 5
 """The most causes that are named together."""
-_TELLING = (
-    SuspectKind.CLOSED,
-    SuspectKind.LINK,
-    SuspectKind.WAITS,
-    SuspectKind.AFTER,
-    SuspectKind.STOPPED,
-    SuspectKind.LEFT,
-    SuspectKind.DIED,
-    SuspectKind.CONFIRMS,
-    SuspectKind.NAMES,
+_TELLING = tuple(
+    map(SuspectKind, ["closed", "link", "waits", "after", "stopped", "left", "died", "confirms", "names"])
 )
 """Kinds of consequences, the most telling first."""
 
@@ -207,30 +199,15 @@ RULES = (
     Rule("ctrl-c", _one(_interrupted), "somebody ended the job", ("jobs/loopback/ctrlc/train.log",)),
     Rule("absent", _one(_absent_or_linked), "who never came", ("74", "76")),
     Rule("link", _one(link), "the ends of broken links", ("15", "35", "401", "427")),
-    Rule(
-        "behind",
-        _of_waits(behind),
-        "who fell behind",
-        ("judge/test_waits.py::test_the_smallest_number_is_behind",),
-    ),
+    Rule("behind", _of_waits(behind), "who fell behind", ("judge/test_waits.py::test_smallest_is_behind",)),
     Rule("chain", _of_waits(chain), "the last that others wait for", ("12",)),
     Rule(
-        "silent",
-        _of_waits(without),
-        "who did not join",
-        ("torch_c10d/2.13_gloo_allreduce_timeout_torchrun.log",),
+        "silent", _of_waits(without), "not joined", ("torch_c10d/2.13_gloo_allreduce_timeout_torchrun.log",)
     ),
-    Rule(
-        "operation",
-        _of_waits(other_operation),
-        "who waited in another operation",
-        ("judge/test_waits.py::test_different_operations_are_a_mismatch_of_both_sides",),
-    ),
+    Rule("operation", _of_waits(other_operation), "two operations", ("judge/test_waits.py::test_mismatch",)),
     Rule("wordless", _one(silent_while_closed), "who ended without a word", ("runs/lightning-sigkill.log",)),
     Rule("scheduler", _one(_scheduler), "the scheduler ended the job", ("exam/111-openvla-cancelled.log",)),
     Rule("consequence", _one(_only_consequences), "consequences without their cause", ("52",)),
-    Rule(
-        "exception", _one(own_exception), "how the program ended", ("exam2/056-dataset-download-broken.log",)
-    ),
+    Rule("exception", _one(own_exception), "how it ended", ("exam2/056-dataset-download-broken.log",)),
 )
 """In the order in which they are asked."""

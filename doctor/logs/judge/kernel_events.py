@@ -8,6 +8,7 @@ from doctor.agents.onhost.kernel_kills import own_limit
 from doctor.job.launch.launchers import LAUNCHERS
 from doctor.job.launch.launchers.srun import SRUN
 from doctor.logs.model import Form, Sighting
+from doctor.text.hostprogram import table
 
 MOST = 200
 """The most events of processes in one log that count, the last ones."""
@@ -19,33 +20,15 @@ _OF_PROCESSES = re.compile(r"kernel-(?:segfault|oom)$|gpu-xid-(?:13|31|43|45)$|a
 """Symptoms about one process. Those of devices, disks and the kernel itself concern every job."""
 _OOM = "kernel-oom"
 """It may end a rank, whatever the program of the rank is called."""
-_STARTS = "|".join(
-    re.escape(name[:15])
-    for each in LAUNCHERS
-    if each is not SRUN
-    for name in (*each.commands, *each.programs)
-)
+_STARTS = "|".join(re.escape(n[:15]) for e in LAUNCHERS if e is not SRUN for n in (*e.commands, *e.programs))
 _RANKS = re.compile(
     r"(?:i?python|pt_|torch|vllm|sglang|train|mpi|hydra|nccl|rccl|cuda|all_reduce|horovod|mindspore|ascend|ray)"
     rf"|(?:{_STARTS})\b",
     re.IGNORECASE,
 )
 """How the kernel calls the processes of trainings, at most 15 characters long."""
-_SYSTEM = re.compile(
-    r"(?:sshd|systemd|cron|CRON|snapd?$|dbus|polkit|rsyslog|chronyd|ntpd|NetworkManager|agetty|login|sudo"
-    r"|modprobe|udev|Xorg|Xwayland|gnome|kwin|plasma|gdm|lightdm|chrome|chromium|firefox|thunderbird|code$|slack"
-    r"|node_exporter|dcgm|nv-hostengine|nvidia-|amd-smi|rocm-smi|dockerd|containerd|kubelet|auditd|snmpd|zabbix"
-    r"|packagekit|apt|dnf|yum|fwupd|pulseaudio|pipewire)"
-)
-"""Programs of the system and of a desktop, which are never ranks."""
-_SERVER = re.compile(
-    r"(?:nginx|apache|httpd|envoy|traefik|haproxy|java$|node$|php|ruby|uwsgi|gunicorn|celery|redis|memcached|mysql"
-    r"|maria|postgres|mongo|etcd|kafka|zookeeper|elastic|opensearch|clickhouse|influx|prometheus|grafana|loki"
-    r"|promtail|alert|fluent|filebeat|logstash|telegraf|vector$|otel|jaeger|coredns|kube|calico|cilium|flannel"
-    r"|longhorn|minio|harbor|registry|argo|jenkins|gitlab|runner|buildkit|npm|webpack)",
-    re.IGNORECASE,
-)
-"""Services, which are never ranks. What only their own container lacked does not concern the job."""
+_SYSTEM, _SERVER = (re.compile("|".join(rows)) for _, *rows in table(__file__, "kernel_events.txt"))
+"""Programs of the system and of a desktop, and services: they are never ranks."""
 _OF_JOB = re.compile(r"memcg=\S{0,300}(?:slurm|/job|train|torch)")
 """The container of a job, as the kernel names it."""
 _NOBODY = "none"

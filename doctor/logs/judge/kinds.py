@@ -10,6 +10,7 @@ from enum import Enum
 from doctor.agents.onhost import kernel_kills
 from doctor.logs.model import Form, Role, Sighting
 from doctor.text.hostprogram import table
+from doctor.text.signalname import SAID, signal_number
 
 
 class SuspectKind(Enum):
@@ -56,7 +57,6 @@ _BY_SIGNAL = {
 _EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,6})|exited with exit code (\d{1,6})")
 _SIGNAL = re.compile(r"(?i)signal[: ] *(\d{1,3})\b")
 _BY_SLURM = re.compile(r"srun: error: \S{1,80}: tasks? [\d,-]{1,100}: (Killed|Terminated|Aborted)\b")
-_WORDS = {"Killed": 9, "Terminated": 15, "Aborted": 6}
 
 
 def kind_of(sighting: Sighting) -> SuspectKind | None:
@@ -134,9 +134,8 @@ def exit_of(sighting: Sighting) -> int | None:
 
 def signal_of(sighting: Sighting) -> int | None:
     """The signal that ended a process; exit codes -9 and 137 are signal 9 as well."""
-    said = sighting.taken.get("signal", "")
-    if said.isdecimal() and len(said) < 4:
-        return int(said)
+    if (number := signal_number(sighting.taken.get("signal", ""))) is not None:
+        return number
     code = exit_of(sighting)
     if code is not None and -65 < code < 0:
         return -code
@@ -147,4 +146,4 @@ def signal_of(sighting: Sighting) -> int | None:
     if found := _SIGNAL.search(sighting.first.text):
         return int(found[1])
     word = _BY_SLURM.search(sighting.first.text) if sighting.first.form is Form.SLURM else None
-    return _WORDS[word[1]] if word else None
+    return SAID[word[1]] if word else None

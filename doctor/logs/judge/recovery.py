@@ -26,16 +26,9 @@ _SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fau
 _OVER = dict(str.split(row) for row in table(__file__, "recovery.txt")[0])
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
 events in their order, so only what one rank said is compared by its place."""
-_LATER = ("nccl-ready", "ray-restored")
+_LATER = ("nccl-ready", "ray-restored", "supervisor-program-runs")
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
-_FORGIVEN = {
-    SuspectKind.WAITS,
-    SuspectKind.CLOSED,
-    SuspectKind.AFTER,
-    SuspectKind.LINK,
-    SuspectKind.ABSENT,
-    SuspectKind.CONFIRMS,
-}
+_FORGIVEN = frozenset(map(SuspectKind, ["waits", "closed", "after", "link", "absent", "confirms"]))
 AFTER_END = 20
 """Lines that a launcher or a shell may write after the end of a program."""
 Steps = Mapping[int | None, Sequence[LogLine]]
@@ -66,7 +59,7 @@ class Recovery:
     def weighed(self, event: Event) -> Event:
         """The event, marked if its rank or its job went on after it."""
         last, harmless = event.sighting.last, bool(event.sighting.symptom.needs)
-        dead = event.kind is SuspectKind.DIED  # nobody goes on after a signal
+        dead = event.kind is SuspectKind.DIED and not harmless  # nobody goes on after a signal
         went_on = not dead and self._went_on(last, event.by.rank, harmless)
         later = any(self._later(last, step) for step in self._every)
         alone = self._alone and (later or self._ends_well(event))
@@ -185,14 +178,19 @@ class Recovery:
         return apart is not None and apart > TOGETHER
 
 
+def _of(sighting: Sighting) -> str | None:
+    """The pod or the program that it is about."""
+    return sighting.taken.get("pod", sighting.taken.get("which_program"))
+
+
 def got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
     """Whether an event about the same pod, or a later line of the same rank, shows that it went on."""
     later, last = _OVER.get(event.id), event.sighting.last
-    pod = event.sighting.taken.get("pod")
+    pod = _of(event.sighting)
     return later is not None and any(
         each.symptom.id == later
         and each.last.file == last.file
-        and pod in (None, each.taken.get("pod"))
+        and pod in (None, _of(each))
         and (later not in _LATER or (each.last.who == last.who and each.last.number > last.number))
         for each in sightings
     )

@@ -121,10 +121,12 @@ def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -
 
 def waited(waiters: Sequence[Party], event: Event, events: Sequence[Event]) -> str:
     """What ranks say that waited in vain: they are not to blame, and who is, they do not know."""
-    if all(each.rank is None for each in waiters):
+    of, card = who(waiters), event.sighting.taken.get("card")
+    of = f"device {card}" if card and of == _NOBODY else of
+    if of == _NOBODY:
         return told(waiters, event, events)
     same = [event, *(each for each in events if each.id == event.id)]
-    return f"unknown who: {who(waiters)} waited for others ({titled(same)})"
+    return f"unknown who: {of} waited for others ({titled(same)})"
 
 
 def titled(events: Sequence[Event], *, ends: bool = True) -> str:

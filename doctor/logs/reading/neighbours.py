@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from doctor.logs.forms.block import LineContext
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.model import Symptom
-from doctor.logs.symptoms.literals import MOST_TAKEN, WINDOW, compiled, stands
+from doctor.logs.symptoms.literals import MOST_TAKEN, WINDOW, compiled, stands, values_of
 from doctor.text.printable import clean_line
 from doctor.text.redact import redact
 
@@ -52,8 +52,8 @@ def _search(expressions: Sequence[str], texts: Iterable[str], found: dict[str, s
     for text in texts:
         for each in map(compiled, expressions):
             hit = each.search(text)
-            for name, value in hit.groupdict().items() if hit else ():
-                if value and name == _SEVERAL and name in found:
+            for name, value in values_of(hit).items() if hit else ():
+                if name == _SEVERAL and name in found:
                     found[name] = f"{found[name]}, {value}"[:MOST_TAKEN]
-                elif value:
-                    found.setdefault(name, value[:MOST_TAKEN])
+                else:
+                    found.setdefault(name, value)

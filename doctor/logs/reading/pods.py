@@ -10,6 +10,9 @@ _INSIDE = re.compile(r"\s{1,12}(?:Reason|Message|(?:Last )?State): ")
 _OUTSIDE = re.compile(r"(?:Reason|Message): ")
 _OBJECT = re.compile(r"\b(?:Warning|Normal)\s{1,20}\w{1,60}\s{1,40}pod/(?P<pod>[\w.-]{1,253})\s")
 """The object of an event in the table of `kubectl get events`."""
+_PLACED = re.compile(
+    r"Successfully assigned (?:[\w.-]{1,253}/)?(?P<pod>[\w.-]{1,253}) to (?P<node>[\w.-]{1,253})"
+)
 _FIELD = re.compile(r"(?P<key>Name|Node): {1,40}(?P<value>[\w.-]{1,253})")
 _CONTAINER = re.compile(r"\s{0,8}(?P<name>[a-z0-9][a-z0-9-]{0,62}):\s{0,9}$")
 """A container's heading. The fields of kubectl begin with a capital letter."""
@@ -17,12 +20,14 @@ _CONTAINER = re.compile(r"\s{0,8}(?P<name>[a-z0-9][a-z0-9-]{0,62}):\s{0,9}$")
 
 def pod_of(text: str, above: Iterable[str]) -> Mapping[str, str]:
     """What the headings above the line name. `above` has the nearest line first."""
-    if named := _OBJECT.search(text):
-        return {"which_pod": f"pod {named['pod']}"}
+    object = _OBJECT.search(text)
+    found = {"which_pod": f"pod {object['pod']}"} if object else {}
     inside = _INSIDE.match(text) is not None
     if not (inside or _OUTSIDE.match(text)):
-        return {}
-    found: dict[str, str] = {}
+        placed = (placed for line in above if (placed := _PLACED.search(line)) and placed["pod"] in text)
+        if own := next(placed, None):
+            return {"which_pod": f"pod {own['pod']}", "guilty_host": own["node"]}
+        return found
     for line in above:
         container = _CONTAINER.match(line) if inside and "which_container" not in found else None
         if container:

@@ -11,6 +11,8 @@ WINDOW = 600
 """Characters that `take` sees, so that a long hostile line costs no more than a short one."""
 BEFORE = 200
 """How many of these are before the first literal, where a rank or a host is often written."""
+_ON = re.compile(r"@([\w.-]{1,250})")
+"""The host behind the name of a user on it."""
 MOST_TAKEN = 200
 """The most characters of one value."""
 
@@ -52,4 +54,14 @@ def taken(symptom: Symptom, text: str, at: int) -> Mapping[str, str]:
         found = compiled(symptom.take).search(text[-WINDOW:])  # behind the arguments of a command
     if found is None:
         return {}
-    return {name: value[:MOST_TAKEN] for name, value in found.groupdict().items() if value}
+    return values_of(found)
+
+
+def values_of(found: re.Match[str]) -> dict[str, str]:
+    """The groups with a value: a host without the user on it, and nothing with the end of a sentence."""
+    values = dict[str, str]()
+    for name, value in found.groupdict().items():
+        on = _ON.match(found.string, found.end(name)) if name.endswith("host") else None
+        if said := on[1] if on else value:
+            values[name] = said[:MOST_TAKEN].rstrip(".") or said
+    return values

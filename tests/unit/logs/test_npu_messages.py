@@ -57,7 +57,7 @@ CARD_IN_USE = from_cases(__file__, "CARD_IN_USE", tuple[str, ...])
         (
             [*PIPELINE, "[ERROR] Crop: height is too large."],
             "mindspore-dataset-failed",
-            "(Crop: height is too large.)",
+            "(Crop: height is too large)",
         ),
         (FULL, "python-semaphore-no-space", "/dev/shm"),
         (CARD_IN_USE, "mindspore-device-memory", "device 2"),

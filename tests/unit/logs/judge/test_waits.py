@@ -76,7 +76,7 @@ def enqueued(number: int, last: int, done: int = 41, waits: bool = True, group: 
     return e.rank(number, *timed_out, Entry(641, text, e.ENQUEUED))
 
 
-def test_the_smallest_number_is_behind() -> None:
+def test_smallest_is_behind() -> None:
     found = conclude(logs(enqueued(n, 41 if n == 1 else 45 + n, waits=n != 1) for n in range(4)))
     assert found.charges[0].says.startswith(
         "rank 1 on node1 was behind: operation 41 was the last that it enqueued, of 42"
@@ -103,7 +103,7 @@ def test_equal_numbers_name_nobody() -> None:
     assert conclude(logs(enqueued(n, 42) for n in range(4))).charges[0].who == ()
 
 
-def test_different_operations_are_a_mismatch_of_both_sides() -> None:
+def test_mismatch() -> None:
     files = [e.rank(n, *e.watchdog(640, 8, "BROADCAST" if n == 3 else "ALLREDUCE")(n)) for n in range(4)]
     found = conclude(logs(files))
     assert "ranks 0-2 on node[1-2] in ALLREDUCE, rank 3 on node2 in BROADCAST" in found.charges[0].says

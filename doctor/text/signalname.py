@@ -2,8 +2,8 @@
 
 import signal
 
-_WORDS = "Illegal instruction/Aborted/Bus error/Floating point exception/Killed/Segmentation fault/Terminated"
-SAID = dict(zip(_WORDS.split("/"), (4, 6, 7, 8, 9, 11, 15), strict=True))
+SAID = {"Illegal instruction": 4, "Aborted": 6, "Bus error": 7, "Floating point exception": 8}
+SAID |= {"Killed": 9, "Segmentation fault": 11, "Terminated": 15}
 """How Slurm and shells call a signal that ended a program."""
 
 

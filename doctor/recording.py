@@ -248,8 +248,8 @@ def _seated(plan: SmokePlan) -> bool:
     return (
         len({*plan.hosts}) == len(plan.hosts) == len(each) > 0
         and order == [(seat.host, seat.local, seat.cell) for seat in plan.seats]
-        and places == [(seat.rank, seat.cell, seat.place) for seat in plan.seats]
-        and [rank for rank, _, _ in places] == list(range(len(plan.seats)))
+        and sorted(places) == [(seat.rank, seat.cell, seat.place) for seat in plan.seats]
+        and sorted(rank for rank, _, _ in places) == list(range(len(plan.seats)))
     )
 
 

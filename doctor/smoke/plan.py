@@ -12,7 +12,7 @@ from doctor.job.plan import JobPlan
 from doctor.job.ranktable.grouping import ATLAS_TRAINING
 from doctor.model import Backend, Framework
 from doctor.smoke.inject import parse_injection
-from doctor.smoke.onhost.shape import ORDER
+from doctor.smoke.onhost.shape import ORDER, CellShape
 from doctor.smoke.onhost.trainplan import may_interleave, micro_batches
 from doctor.smoke.result import OfJob, SmokeBackend, SmokePlan, SmokeSeat, divides
 from doctor.text.grouped import grouped
@@ -20,6 +20,8 @@ from doctor.text.ranks import ranges
 
 CELL_RANKS = 16
 """About this many ranks train together; a larger cluster runs several such cells at the same time."""
+LARGEST_CELL = 128
+"""A pipeline or ring of more ranks is cut up: its groups take long to form, and a fault ends all of it."""
 STEPS = 30
 MOST_STEPS = 1000
 SEED = 20
@@ -125,15 +127,15 @@ def plan_smoke(
     layout = job.layout.value if job.layout else Layout()
     tp = _tensor_parallel(counts, wishes.tp, layout)
     seats: list[SmokeSeat] = []
-    cells: list[tuple[int, ...]] = []
-    groups = [taking_part] if wishes.accept else _cells(taking_part, counts)
-    for number, members in enumerate(groups):
-        first = len(seats)
-        for host in members:
-            for local in range(counts[host]):
-                device, index = _device(job.backend.value, known.get(host), local)
-                seats.append(SmokeSeat(len(seats), host, local, device, number, len(seats) - first, index))
-        cells.append(tuple(range(first, len(seats))))
+    groups = [taking_part] if wishes.accept else _cells(counts, layout, tp)
+    cell_of = {host: number for number, members in enumerate(groups) for host in members}
+    cells: list[list[int]] = [[] for _ in groups]
+    for host in taking_part:
+        cell = cells[cell_of[host]]
+        for local in range(counts[host]):
+            device, index = _device(job.backend.value, known.get(host), local)
+            seats.append(SmokeSeat(len(seats), host, local, device, cell_of[host], len(cell), index))
+            cell.append(seats[-1].rank)
     head = job.head.value if job.head.value in counts else taking_part[0]
     turns = MANY_TURNS if len(taking_part) < MANY_HOSTS else FEW_TURNS
     sweep, paths = SWEEP, (*OWN_PATHS, *wishes.paths)
@@ -144,7 +146,7 @@ def plan_smoke(
         hosts=tuple(taking_part),
         seats=tuple(seats),
         tp=tp,
-        cells=tuple(cells),
+        cells=tuple(map(tuple, cells)),
         steps=wishes.steps,
         seed=SEED,
         head=head,
@@ -155,7 +157,7 @@ def plan_smoke(
         sweep=sweep if wishes.accept else 0.0,
         paths=tuple(dict.fromkeys(paths)) if wishes.accept else (),
         layout=_of_job(layout, tp, cells, framework, job.backend.value),
-        order="-".join(dict.fromkeys([*(layout.order or ORDER).split("-"), *AXES])),
+        order=_order(layout),
     )
     replicas = min(len(cell) // plan.parts for cell in cells)
     sizes = len(seats), wishes.steps, replicas, len(seats) * tp // plan.parts
@@ -250,9 +252,41 @@ def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout)
     return 2 if even and sum(counts.values()) > 2 else 1
 
 
-def _cells(hosts: Sequence[str], counts: dict[str, int]) -> list[list[str]]:
-    """Neighbouring hosts, with about `CELL_RANKS` ranks; a host is alone only if there is no other."""
-    total = sum(counts.values())
-    number = max(1, min(math.ceil(total / CELL_RANKS), len(hosts) // 2))
-    ends = [round(len(hosts) * (cell + 1) / number) for cell in range(number)]
-    return [list(hosts[start:end]) for start, end in zip([0, *ends], ends, strict=False) if start < end]
+def _cells(counts: Mapping[str, int], layout: Layout, tp: int) -> list[list[str]]:
+    """Hosts with about `CELL_RANKS` ranks: neighbours, or whole pipelines and rings of the job. One of these
+    is alone only if there is no other, or two are too many.
+    """
+    units, total = _units(counts, layout, tp), sum(counts.values())
+    few = len(units) // 2 if 2 * total <= LARGEST_CELL * len(units) else len(units)
+    most = max(1, min(math.ceil(total / CELL_RANKS), few))
+    parts = {name: getattr(layout, name) or 1 for name in ("pp", "cp", "ep")}
+    for number in [*range(most, 0, -1), most]:  # the last of these if none divides
+        ends = [round(len(units) * (cell + 1) / number) for cell in range(number)]
+        cells = [units[start:end] for start, end in zip([0, *ends], ends, strict=False) if start < end]
+        found = [[host for host in counts if any(host in unit for unit in cell)] for cell in cells]
+        if divides(parts, tp, [range(sum(counts[host] for host in cell)) for cell in found]):
+            break
+    return found
+
+
+def _units(counts: Mapping[str, int], layout: Layout, tp: int) -> list[list[str]]:
+    """The hosts that the job's pipelines and rings join; each alone if there are none, or too large ones."""
+    pp, cp, total = layout.pp or 1, layout.cp or 1, sum(counts.values())
+    alone = [[host] for host in counts]
+    if pp * cp == 1 or total % (tp * pp * cp):
+        return alone
+    whole = CellShape(total // (tp * pp), tp, (), 0, 0, pp=pp, cp=cp, micro=1, order=_order(layout))
+    of_rank = [host for host, ranks in counts.items() for _ in range(ranks)]
+    unit = {host: {host} for host in counts}
+    for rank in range(total):
+        for name in ("pp", "cp"):
+            members = {of_rank[member] for member in whole.members(name, rank)}
+            joined = set().union(*(unit[host] for host in members))
+            unit.update(dict.fromkeys(joined, joined))
+    found = [[host for host in counts if host in unit[first]] for first in counts]
+    found = [hosts for first, hosts in zip(counts, found, strict=True) if hosts[0] == first]
+    return found if all(sum(counts[host] for host in hosts) <= LARGEST_CELL for hosts in found) else alone
+
+
+def _order(layout: Layout) -> str:
+    return "-".join(dict.fromkeys([*(layout.order or ORDER).split("-"), *AXES]))

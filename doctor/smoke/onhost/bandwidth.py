@@ -45,13 +45,14 @@ def run(comm: Comm) -> None:
 
 
 class _Transfers:
-    """The transfers of one rank, with reused buffers that grow as its links allow."""
+    """The transfers of one rank, with reused buffers that grow as its links allow: one, or two if hosts send
+    and receive at the same time.
+    """
 
     def __init__(self, comm: Comm) -> None:
         self.comm = comm
         self.framework = comm.framework
-        self.out = self._buffer(PIECE)
-        self.into = self._buffer(PIECE)
+        self.buffers: dict[str, Any] = {}
 
     def _buffer(self, size: int) -> Any:
         return self.framework.tensor(bytes(size), "uint8")
@@ -83,11 +84,10 @@ class _Transfers:
         pace = TransferPace(LONG_ENOUGH if long else LONG_ENOUGH_ONE_WAY)
 
         def send() -> None:
-            mine = 0
+            mine, notes = 0, self._buffer(PING)
             while not pace.done:
-                self._grow(pace.size)
-                out = self.framework.first(self.out, PING if way == "in" else pace.size)
-                into = self.framework.first(self.into, PING if way == "out" else pace.size)
+                out = notes if way == "in" else self._first("out", pace.size)
+                into = notes if way == "out" else self._first("into" if way == "both" else "out", pace.size)
                 self.framework.write(out, encoded([mine], "int64"))
                 queued, began = queued_so_far(), time.perf_counter()
                 self.comm.swap(out, into, peer)
@@ -98,10 +98,11 @@ class _Transfers:
                 mine = max(1, int(took * 1e6))
                 self.comm.page.mark()
 
-        self.comm.converse(self.framework.first(self.out, PIECE), send)
+        self.comm.converse(self._first("out", PIECE), send)
         return pace
 
-    def _grow(self, size: int) -> None:
-        if size > self.framework.size_of(self.out):
-            self.out = self._buffer(min(2 * size, LARGEST_PIECE))
-            self.into = self._buffer(min(2 * size, LARGEST_PIECE))
+    def _first(self, name: str, size: int) -> Any:
+        """So many bytes of a buffer."""
+        if name not in self.buffers or size > self.framework.size_of(self.buffers[name]):
+            self.buffers[name] = self._buffer(min(2 * size, LARGEST_PIECE))
+        return self.framework.first(self.buffers[name], size)

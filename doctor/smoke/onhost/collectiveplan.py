@@ -40,7 +40,7 @@ FURTHER = {
 """Further dtypes that the backend must be able to add up."""
 SIZES = (1, 1000, 65536)
 MANY = 16
-"""More ranks than these try further dtypes in one size only: a collective takes them long."""
+"""More ranks than these only add up other dtypes than the first: a collective takes them long."""
 PERIOD = 22
 """All payloads repeat after this many elements."""
 
@@ -99,21 +99,15 @@ def trials(shape: CellShape, place: int) -> list[Trial]:
         if members < 2:
             continue
         # A fault of a dtype or a size shows in the world group; the other groups can only have wrong members.
-        sizes, dtypes = (SIZES, common(shape)) if group == "world" else (SIZES[1:2], COMMON[:1])
+        whole, many = group == "world", members > MANY
+        sizes = SIZES[many:] if whole else SIZES[1:2]
+        dtypes = common(shape)[: 1 if many else None] if whole else COMMON[:1]
         if shape.zero and group == "dp":  # shards are often in half precision, and here their sums are exact
             dtypes = common(shape)[:2]
-        cases = [
-            (recipe, dtype, size)
-            for number, dtype in enumerate(dtypes)
-            for size in (sizes if number == 0 or members <= MANY else SIZES[1:2])
-            for recipe in recipes(shape.backend)
-        ]
-        if group == "world":
-            cases += [
-                (ALL_REDUCE, dtype, SIZES[1])
-                for dtype in allowed(shape, FURTHER[shape.backend])
-                if dtype not in dtypes
-            ]
+        cases = [(each, dtype, size) for dtype in dtypes for size in sizes for each in recipes(shape.backend)]
+        if whole:
+            further = dict.fromkeys((*common(shape), *allowed(shape, FURTHER[shape.backend])))
+            cases += [(ALL_REDUCE, dtype, SIZES[1]) for dtype in further if dtype not in dtypes]
         for number, (recipe, dtype, size) in enumerate(cases):
             elements = size if recipe in WHOLE else -(-size // members) * members
             found.append(Trial(group, recipe, dtype, elements, number % members))

@@ -120,6 +120,25 @@ def test_the_cells(number: int, each: int, cells: list[int]) -> None:
         assert plan.shape(number).world == len(cell) == sum(plan.shape(number).hosts)
 
 
+@cases
+def test_the_cells_of_a_job_that_is_cut_hold_its_own_pipelines_and_rings(
+    number: int, each: int, plan: str, cells: list[list[int]]
+) -> None:
+    """A cell has the same hosts side by side as the job, and replicas on several of them."""
+    ranks = hosts(number, each)
+    asked = replace(job(ranks), layout=SourcedValue(read_layout([plan]), "--plan"))
+    seen = plan_smoke(asked, list(ranks), SmokeWishes())
+    names = [list(dict.fromkeys(seen.seats[rank].host for rank in cell)) for cell in seen.cells]
+    assert names == [[f"node{host}" for host in cell] for cell in cells]
+    assert [seat.rank for seat in seen.seats] == [*range(number * each)], "the numbers are those of the job"
+    whole = plan_smoke(asked, list(ranks), SmokeWishes(accept=True)).shape(0)
+    for rank, seat in enumerate(seen.seats):
+        of_cell = seen.cells[seat.cell]
+        for group in ("pp", "cp"):
+            members = seen.shape(seat.cell).members(group, seat.place)
+            assert [of_cell[place] for place in members] == whole.members(group, rank)
+
+
 def test_only_named_hosts_take_part_in_the_order_of_the_job() -> None:
     plan = plan_smoke(job(hosts(4, 2), head="node1"), ["node4", "node2"], SmokeWishes())
     assert plan.hosts == ("node2", "node4")

@@ -18,7 +18,7 @@ from doctor.api import (
     check,
 )
 from doctor.facts.run import MESH
-from doctor.mesh import Link, MeshBlame, MeshResult, culprits, not_carried
+from doctor.mesh import Link, MeshBlame, MeshResult, culprits
 from doctor.model import MOST_PLACES
 from doctor.rules.ways import between, is_guessed
 
@@ -63,6 +63,17 @@ def large_packets_lost(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
     if doubtful := not_carried(mesh):
         reasons = "; ".join(list(doubtful.values())[:SHOWN])
         raise Undecided(reasons, tuple(doubtful))
+
+
+def not_carried(seen: MeshResult) -> dict[str, str]:
+    """Host -> why, for hosts with a working connection that was not tried beyond its handshake."""
+    tried = {(link.source, link.target) for link in seen.links if link.carried}
+    tried |= {(link.target, link.source) for link in seen.links if link.carried in ("back", "both")}
+    return {
+        link.source: f"{link.source} -> {link.target}: not tried beyond the handshake"
+        for link in seen.links
+        if link.kind == "ephemeral" and link.outcome == "ok" and (link.source, link.target) not in tried
+    }
 
 
 def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan) -> Problem:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from doctor.api import VENDORS, Damage, Problem, Scope, Severity, check
+from doctor.api import VENDORS, Damage, Problem, Scope, Severity, Skip, check
 from doctor.facts.smoke import SMOKE, SmokeRounds
-from doctor.rules.smoke import accused, at_least, even, only_on, steady
+from doctor.rules.smoke import accused, at_least, even, has_charge, steady
 
 SETTINGS = ("cpu-governor", "numa-balancing", "swap-active")
 STEPS = 14
@@ -81,7 +81,9 @@ def smoke_contention(seen: SmokeRounds) -> Iterator[Problem]:
     What to do: see what runs there, end leftovers, and ask the scheduler for whole hosts, or for at least one
     core per rank.
     """
-    only_on(seen, "smoke-contention", "gloo")
+    other = seen.runs and all(run.plan.backend != "gloo" for run in seen.runs)
+    if other and not has_charge(seen, "smoke-contention"):
+        raise Skip(f"it is measured with gloo only, and this run used {seen.runs[0].plan.backend}")
     at_least(seen, "smoke-contention", "train", hosts=3, steps=STEPS)
     yield from accused(seen, "smoke-contention", "train")
 

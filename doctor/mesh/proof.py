@@ -36,17 +36,6 @@ def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -
     return why
 
 
-def not_carried(seen: MeshResult) -> dict[str, str]:
-    """Host -> why, for hosts with a working connection that was not tried beyond its handshake."""
-    tried = {(link.source, link.target) for link in seen.links if link.carried}
-    tried |= {(link.target, link.source) for link in seen.links if link.carried in ("back", "both")}
-    return {
-        link.source: f"{link.source} -> {link.target}: not tried beyond the handshake"
-        for link in seen.links
-        if link.kind == "ephemeral" and link.outcome == "ok" and (link.source, link.target) not in tried
-    }
-
-
 def _planned(seen: MeshResult, hosts: Sequence[str]) -> Iterator[tuple[str, str, Kind]]:
     """What a run tries between these hosts: ephemeral ports always, others if their listener is bound."""
     left_out = {left.host for left in seen.left_out}

@@ -80,7 +80,7 @@ def at_least(seen: SmokeRounds, check: str, decided_by: str, **least: int) -> No
     broke off, it proves nothing for a second run of few.
     """
     plans = [run.plan for run in seen.runs if any(run.got_past(host, decided_by) for host in run.plan.hosts)]
-    for name, number in least.items() if plans and not _has_charge(seen, check) else ():
+    for name, number in least.items() if plans and not has_charge(seen, check) else ():
         count, why = _SIZES[name]
         if (most := max(map(count, plans))) < number:
             raise Skip(why.format(number, most, "" if most == 1 else "s"))
@@ -91,17 +91,11 @@ def not_made(run: JudgedRun) -> tuple[str, ...]:
     return LACKING.get(run.plan.backend, ())
 
 
-def only_on(seen: SmokeRounds, check: str, backend: str) -> None:
-    """Skip a check that can only be measured with one backend, if no run used it."""
-    if seen.runs and not _has_charge(seen, check) and all(run.plan.backend != backend for run in seen.runs):
-        raise Skip(f"it is measured with {backend} only, and this run used {seen.runs[0].plan.backend}")
-
-
 def steady(seen: SmokeRounds) -> None:
     """If repeated transfers differed too much, or if what carried them is slower than a network."""
     check = "smoke-slow-link"
     measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
-    if _has_charge(seen, check):
+    if has_charge(seen, check):
         return
     if measured and not any(any(links.measured_cells(result)) for result in measured):
         raise Skip("too few hosts exchanged data to compare their links")
@@ -132,7 +126,7 @@ def steady(seen: SmokeRounds) -> None:
 def even(seen: SmokeRounds) -> None:
     """Skip the comparison of ranks if one took longer, but in steps that varied too much to be sure."""
     check = "smoke-straggler"
-    if _has_charge(seen, check) or _has_charge(seen, "smoke-contention"):
+    if has_charge(seen, check) or has_charge(seen, "smoke-contention"):
         return
     for run in seen.runs:
         if any(run.got_past(host, "train") for host in run.plan.hosts) and (slow := perhaps_slow(run.result)):
@@ -166,7 +160,7 @@ def _busy(result: SmokeResult, ranks: Iterable[int]) -> str:
     return f"; {fold(loads)} had {worst} when the run began"
 
 
-def _has_charge(seen: SmokeRounds, check: str) -> bool:
+def has_charge(seen: SmokeRounds, check: str) -> bool:
     return any(charge.check == check for run in seen.runs for charge in run.charges)
 
 

@@ -222,8 +222,10 @@ def _of_job(
 ) -> OfJob:
     """The other groups of the job's plan; none if a cell cannot be divided in this way."""
     wished = {"pp": layout.pp or 1, "cp": layout.cp or 1, "ep": layout.ep or 1}
-    whole = all(len(cell) > tp for cell in cells) and framework == "torch" and wished["pp"] == 1
+    whole = all(len(cell) > tp * wished["pp"] for cell in cells) and framework == "torch"
     zero = {key: size for key in ("zero", "ps") if whole and (size := getattr(layout, key))}
+    if wished["pp"] > 1:  # of a stage, as with Megatron's distributed optimizer, only stage 1
+        zero = {key: size for key, size in zero.items() if (key, size) == ("zero", 1)}
     if max(wished.values()) == 1 or not divides(wished, tp, cells):
         return zero
     cut = wished["pp"] > 1 and framework == "torch"
@@ -231,7 +233,7 @@ def _of_job(
     vpp = layout.vpp or 1
     if vpp > 1 and backend is Backend.GLOO and may_interleave(wished["pp"], vpp, micro):
         wished["vpp"] = vpp
-    return {**wished, "micro": micro} if micro else {**wished, **zero}
+    return {**wished, **({"micro": micro} if micro else {}), **zero}
 
 
 def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout) -> int:
@@ -260,32 +262,29 @@ def _cells(counts: Mapping[str, int], layout: Layout, tp: int) -> list[list[str]
     few = len(units) // 2 if 2 * total <= LARGEST_CELL * len(units) else len(units)
     most = max(1, min(math.ceil(total / CELL_RANKS), few))
     parts = {name: getattr(layout, name) or 1 for name in ("pp", "cp", "ep")}
-    for number in [*range(most, 0, -1), most]:  # the last of these if none divides
+    order = {host: number for number, host in enumerate(counts)}
+    for number in filter(None, (most, most // 2, most // 4, most // 8, most)):  # the last if nothing divides
         ends = [round(len(units) * (cell + 1) / number) for cell in range(number)]
-        cells = [units[start:end] for start, end in zip([0, *ends], ends, strict=False) if start < end]
-        found = [[host for host in counts if any(host in unit for unit in cell)] for cell in cells]
-        if divides(parts, tp, [range(sum(counts[host] for host in cell)) for cell in found]):
+        parted = [set().union(*units[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+        sizes = [sum(map(counts.__getitem__, cell)) for cell in parted]
+        if max(sizes) <= LARGEST_CELL and divides(parts, tp, map(range, sizes)):
             break
-    return found
+    return [sorted(cell, key=order.__getitem__) for cell in parted]
 
 
-def _units(counts: Mapping[str, int], layout: Layout, tp: int) -> list[list[str]]:
+def _units(counts: Mapping[str, int], layout: Layout, tp: int) -> list[frozenset[str]]:
     """The hosts that the job's pipelines and rings join; each alone if there are none, or too large ones."""
     pp, cp, total = layout.pp or 1, layout.cp or 1, sum(counts.values())
-    alone = [[host] for host in counts]
-    if pp * cp == 1 or total % (tp * pp * cp):
-        return alone
-    whole = CellShape(total // (tp * pp), tp, (), 0, 0, pp=pp, cp=cp, micro=1, order=_order(layout))
-    of_rank = [host for host, ranks in counts.items() for _ in range(ranks)]
-    unit = {host: {host} for host in counts}
-    for rank in range(total):
-        for name in ("pp", "cp"):
-            members = {of_rank[member] for member in whole.members(name, rank)}
-            joined = set().union(*(unit[host] for host in members))
-            unit.update(dict.fromkeys(joined, joined))
-    found = [[host for host in counts if host in unit[first]] for first in counts]
-    found = [hosts for first, hosts in zip(counts, found, strict=True) if hosts[0] == first]
-    return found if all(sum(counts[host] for host in hosts) <= LARGEST_CELL for hosts in found) else alone
+    alone = {host: frozenset([host]) for host in counts}
+    joined = dict(alone)
+    if pp * cp > 1 and total % (tp * pp * cp) == 0:
+        whole = CellShape(total // (tp * pp), tp, (), 0, 0, pp=pp, cp=cp, micro=1, order=_order(layout))
+        of_rank = [host for host, ranks in counts.items() for _ in range(ranks)]
+        for members in (whole.members(name, rank) for rank in range(total) for name in ("pp", "cp")):
+            unit = frozenset().union(*(joined[of_rank[member]] for member in members))
+            joined.update(dict.fromkeys(unit, unit))
+    fit = all(sum(map(counts.__getitem__, unit)) <= LARGEST_CELL for unit in joined.values())
+    return list(dict.fromkeys((joined if fit else alone).values()))
 
 
 def _order(layout: Layout) -> str:

@@ -54,7 +54,7 @@ def divides(layout: OfJob, tp: int, cells: Iterable[Sequence[int]]) -> bool:
     micro = layout.get("micro", 0)
     if min(pp, cp, ep, vpp) < 1 or not {*layout} <= {"pp", "cp", "ep", "micro", "vpp", "zero", "ps"}:
         return False
-    if layout.get("zero", 0) not in range(1 if micro else 4) or layout.get("ps", 0) not in range(2):
+    if layout.get("zero", 0) not in range(2 if micro else 4) or layout.get("ps", 0) not in range(2):
         return False
     if micro not in (0, *MICRO_BATCHES) or (vpp > 1 and not (micro and may_interleave(pp, vpp, micro))):
         return False

@@ -167,10 +167,11 @@ class RunNumbers:
         cells = f"{len(plan.cells)} cells of " if len(plan.cells) > 1 else ""
         zero = plan.layout.get("zero")
         of_job = {name: size for name, size in plan.layout.items() if size > 1 and name != "zero"}
-        stages, parts = "", f", ZeRO {zero}" if zero else ", a parameter server" * plan.layout.get("ps", 0)
+        stages = parts = ""
         if micro := of_job.pop("micro", 0):
             stages, parts = f"pp {of_job.pop('pp', 1)} × ", f", 1F1B with {micro} micro-batches"
             parts += f", {vpp} stages a rank" if (vpp := of_job.pop("vpp", 1)) > 1 else ""
+        parts += f", ZeRO {zero}" if zero else ", a parameter server" * plan.layout.get("ps", 0)
         groups = " × ".join(f"{name} {size}" for name, size in of_job.items())
         groups = f", with the groups of {groups}" if groups else ""
         groups += f", order {plan.order}" if plan.order != ORDER else ""

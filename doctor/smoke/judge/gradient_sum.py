@@ -65,7 +65,8 @@ def _losses(column: list[int], step: int, said: Mapping[int, TrainStep]) -> Iter
     explain = [
         {each for each in column if abs(results[p] + parts[p][each] - sums[p]) <= allowed} for p in wrong
     ]
-    missing = set.intersection(*explain) if wrong == [p for p in column if any(parts[p].values())] else ()
+    whole = bool(wrong) and wrong == [p for p in column if any(parts[p].values())]
+    missing = set.intersection(*explain) if whole else ()
     lost = min(missing) if len(missing) == 1 else None
     # A part that is almost zero does not show whether it was added. If one is missing, the other is alone.
     alone = [p for p in wrong if lost is None and abs(results[p] - owns[p][0]) <= LIMIT * abs(owns[p][1])]

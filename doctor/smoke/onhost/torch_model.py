@@ -96,6 +96,8 @@ class Model(framework.Model):
                 x = self._hand(move, below)
         if self.comm.shape.micro:
             self.comm.broadcast(loss, "pp", self.comm.shape.pp - 1)
+        if self.comm.shape.zero:  # of shards, the two stages hold different parts of it
+            self._tie()
         return float(loss)
 
     def _hand(self, move: str, out: Tensor) -> Tensor | None:
@@ -107,12 +109,17 @@ class Model(framework.Model):
 
     def update(self, rate: float, replicas: int) -> None:
         """By torch's function: the class imports the whole compiler at first use, and makes a folder."""
-        if "embedding" in self.parts:  # the first and the last stage both have it
-            self.comm.all_reduce(self.parts["embedding"].grad, "embedding")
+        if not self.comm.shape.zero:
+            self._tie()
         self.grad.div_(replicas)
         with torch.no_grad():
             first, second = self.moments
             adam([self.flat], [self.grad], [first], [second], [], [self.count], **ADAM, lr=rate)
+
+    def _tie(self) -> None:
+        """The first and the last stage both have the embedding: they sum its gradients."""
+        if "embedding" in self.parts:
+            self.comm.all_reduce(self.parts["embedding"].grad, "embedding")
 
     def _forward(self, stage: int, sample: TokenSample, x: Tensor | None, count: Tensor) -> Tensor:
         """What goes to the next stage; of the last one, the part's share of the loss of `count` tokens."""

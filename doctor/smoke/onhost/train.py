@@ -38,7 +38,7 @@ class Trainer:
         self.streams = Streams(comm.framework)
         self.wavers = False
         """Whether any rank of the cell gets different bits from time to time."""
-        self.bytes = 4 * shard(self.shape) if self.shape.zero else 0
+        self.bytes = 4 * shard(self.shape, comm.place) if self.shape.zero else 0
         """Of a shard."""
         if self.shape.zero > 2:
             self.model.gather = self._gather

@@ -86,24 +86,29 @@ def train_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
         if audited(shape, step):
             for _ in replicas_again(shape, 0):
                 calls += _gradient_calls(shape, place, step)
-        if len(shape.members("embedding", place)) > 1:
-            size = parameters(shape.tp)[0].elements
-            calls.append(CollectiveCall(step, "embedding", "all_reduce", "float32", 4 * size))
+        calls += _tie_calls(shape, place, step) if not shape.zero else []
         calls += _gather_calls(shape, place, step) if shape.zero or shape.ps else []
     return calls
 
 
-def shard(shape: CellShape) -> int:
-    """How many parameters a replica updates; the last one perhaps fewer."""
-    return -(-_whole(shape) // shape.dp)
+def shard(shape: CellShape, place: int) -> int:
+    """How many parameters of its stage a replica updates; the last one perhaps fewer."""
+    return -(-_whole(shape, place) // shape.dp)
 
 
-def _whole(shape: CellShape) -> int:
-    return sum(parameter.elements for parameter in parameters(shape.tp))
+def _whole(shape: CellShape, place: int) -> int:
+    held = parameters(shape.tp, shape.stages, shape.stage_of(place), shape.vpp)
+    return sum(parameter.elements for parameter in held)
+
+
+def _tie_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
+    size = parameters(shape.tp)[0].elements
+    tied = len(shape.members("embedding", place)) > 1
+    return [CollectiveCall(step, "embedding", "all_reduce", "float32", 4 * size)] * tied
 
 
 def _gather_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
-    op, size = ("broadcast", _whole(shape)) if shape.ps else ("all_gather", shard(shape))
+    op, size = ("broadcast", _whole(shape, place)) if shape.ps else ("all_gather", shard(shape, place))
     end = shape.members("dp", place)[0] if shape.ps else -1
     return [CollectiveCall(step, "dp", op, "float32", 4 * size, end=end)]
 
@@ -138,7 +143,8 @@ def _gradient_calls(shape: CellShape, place: int, step: int) -> list[CollectiveC
         elif shape.tp > 1:
             calls += passes[move, chunk]
     told = CollectiveCall(step, "pp", "broadcast", "float32", 4, end=shape.members("pp", place)[-1])
-    return [*calls, *[told] * (shape.stages > 1)]
+    calls += [told] * (shape.stages > 1)
+    return calls + _tie_calls(shape, place, step) if shape.zero else calls
 
 
 def _sum_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
@@ -146,9 +152,8 @@ def _sum_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
     if shape.dp == 1:
         return []
     if shape.zero:
-        return [CollectiveCall(step, "dp", "reduce_scatter", "float32", 4 * shard(shape) * shape.dp)]
-    held = parameters(shape.tp, shape.stages, shape.stage_of(place), shape.vpp)
-    size = 4 * sum(parameter.elements for parameter in held)
+        return [CollectiveCall(step, "dp", "reduce_scatter", "float32", 4 * shard(shape, place) * shape.dp)]
+    size = 4 * _whole(shape, place)
     slots = shape.tp if shape.dp_in_world else 1
     op, end = ("reduce", shape.members("dp", place)[0]) if shape.ps else ("all_reduce", -1)
     return [CollectiveCall(step, shape.sums_in, op, "float32", slots * size, end=end)]

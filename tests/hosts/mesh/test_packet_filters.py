@@ -7,13 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from doctor.mesh import (
-    MeshBlame,
-    MeshResult,
-    culprits,
-    not_carried,
-    plan_mesh,
-)
+from checks.packets import not_carried
+from doctor.mesh import MeshBlame, MeshResult, culprits, plan_mesh
 from doctor.mesh.run import mesh_script, run_mesh
 from tests.lab.needs import missing
 from tests.support.cases import cases_with, from_cases

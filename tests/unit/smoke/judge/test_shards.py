@@ -50,7 +50,7 @@ def test_the_schedule_sums_shards_and_gathers_them(zero: int) -> None:
             for each in entries_of(shape, place)
             if (each.phase, each.call.group, each.call.step) == ("train", "dp", 3)
         ]
-        size = 4 * shard(shape)
+        size = 4 * shard(shape, place)
         gathers = [("all_gather", size)]
         assert made == gathers * (zero > 2) + [("reduce_scatter", size * shape.dp)] + gathers
 
@@ -75,6 +75,16 @@ def test_wrong_numbers_of_one_shard_are_those_of_its_rank(spoil: object, check: 
 def test_a_part_that_is_missing_in_every_shard_has_one_owner() -> None:
     (cell,) = cells(lost(healthy(plan(2)), 3, 2))
     assert [(loss.step, loss.lost, loss.places) for loss in first_loss(cell)] == [(2, 3, (1, 3, 5, 7))]
+
+
+@pytest.mark.parametrize("zero", [0, 1])
+def test_ranks_of_a_stage_without_parameters_are_silent(zero: int) -> None:
+    """Of eight stages, some only pass on what they get: nothing of them is summed."""
+    result = healthy(plan(zero))
+    nothing = partial(changed, own=(0.0, 0.0), reduced=0.0, shards=())
+    for place in result.plan.shape(0).members("dp", 3):
+        result = with_steps(result, place, nothing, 0)
+    assert [each for cell in cells(result) for each in first_loss(cell)] == []
 
 
 def test_a_rank_that_does_not_scatter_is_named() -> None:

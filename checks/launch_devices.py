@@ -71,7 +71,7 @@ def launch_devices_absent(
             continue
         if inside and not shown:
             raise Undecided(f"{launch.name} is for {_things(meant)}, which may be given to other containers")
-        yield _absent(launch, meant, found, plan, shown)
+        yield _absent(launch, meant, found, plan, shown, [*devices])
 
 
 def _marks(told: Sequence[ProcessEnv]) -> Mapping[Mark, str]:
@@ -97,13 +97,21 @@ def _things(vendors: Sequence[Vendor]) -> str:
 
 
 def _absent(
-    launch: Launch, meant: Sequence[Vendor], found: Mapping[Mark, str], plan: JobPlan, shown: set[Vendor]
+    launch: Launch,
+    meant: Sequence[Vendor],
+    found: Mapping[Mark, str],
+    plan: JobPlan,
+    shown: set[Vendor],
+    seen: Sequence[str],
 ) -> Problem:
+    """`seen` are the hosts that could be looked at."""
     strong = any(mark.strong for mark in found)
     others = f", but {_things([vendor for vendor in VENDORS if vendor in shown])}" if shown else ""
     first = sorted(found, key=lambda mark: not mark.strong)
+    rest = [host for host in plan.names if host not in seen]
+    part = f"; {fold(rest)} could not be looked at" if rest else ""
     return Problem(
-        f"the launch is for {_things(meant)}, and no host shows one{others}",
+        f"the launch is for {_things(meant)}, and no host shows one{others}{part}",
         expected=f"{_things(meant)} on {fold(plan.names)}",
         actual="none" + (f"{others}; the job would train over {plan.carrier.value}" if not shown else others),
         subject=f"{launch.name}: {first[0].text}",
@@ -111,7 +119,7 @@ def _absent(
         confidence=Confidence.STRONG,
         evidence=(
             *(Evidence(found[mark], mark.text) for mark in first[:SHOWN]),
-            *(Evidence(f"{vendor.files}*", f"no such file on {fold(plan.names)}") for vendor in meant),
+            *(Evidence(f"{vendor.files}*", f"no such file on {fold(seen)}") for vendor in meant),
         ),
         commands=tuple(f"ls -d {vendor.files}[0-9]*" for vendor in meant),
     )

@@ -25,6 +25,7 @@ from doctor.api import (
 )
 from doctor.facts.job import LAUNCHES, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
+from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.facts.tables import TABLE_FILES, HostFile
 from doctor.job.launch.directory import Directory, as_address
@@ -66,6 +67,7 @@ SHOWN = 4
     maybe(NAMES),
     maybe(IDENTITY),
     maybe(TABLE_FILES),
+    maybe(ENVIRONMENT),
     scope=Scope.CLUSTER,
     damage=Damage.BLOCKED,
 )
@@ -78,6 +80,7 @@ def launch_hosts(
     resolved: Mapping[str, ResolvedNames],
     identities: Mapping[str, str],
     files: Mapping[str, Mapping[str, HostFile]] | None = None,
+    logins: Mapping[str, Environment] | None = None,
 ) -> Iterator[Problem]:
     """The launch is for other hosts or another number of them, or starts the same ranks on each.
 
@@ -85,9 +88,10 @@ def launch_hosts(
     nothing says so. A launch for more hosts than it is started on waits until it times out, and so does one
     whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere. With
     one HCCL_IF_IP or MS_WORKER_IP for all hosts, only the ranks of one of them can listen there, and with
-    that of another machine none. A launch of
-    mpirun, deepspeed or horovodrun that names no hosts starts all ranks on its own host. Open MPI and
-    horovodrun start nothing if there are more ranks than slots.
+    that of another machine none. A launch of mpirun, deepspeed or horovodrun that names no hosts starts all
+    ranks on its own host. Open MPI and horovodrun start nothing if there are more ranks than slots. torchrun
+    takes a host without a node rank for the first, srun or not, and accelerate stops; a rendezvous numbers
+    them. Processes of JAX wait until there are as many as num_processes says, each with its process_id.
 
     How it is known: from the scripts and env files of --launch, and from the hosts that were named. The hosts
     of a launcher are in its options, or in a hostfile that is here and that the script does not write. What
@@ -96,7 +100,8 @@ def launch_hosts(
     spare ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS or LSF,
     gets its hosts from the allocation; a script may also name a default hostfile. What `accelerate config`
     stored is read on each host, and must have another machine_rank on each, unless the command line says
-    otherwise; without it, a missing --num_machines is a warning. Choices that a script makes, launches that
+    otherwise; without it, a missing --num_machines is a warning. A node rank that is not given may be that of
+    the logins (PET_NODE_RANK), and in pods it may be given later. Choices that a script makes, launches that
     it starts in a loop, and jobs that run are not judged.
 
     What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host, or
@@ -127,6 +132,8 @@ def launch_hosts(
             *uneven,
             *same,
             *by_name,
+            *_of_jax(names, plan, needed),
+            *_unnumbered(names, plan, needed, files or {}, logins or {}, in_pods=in_pods),
             *_one_address(names, plan),
             *_others(names, plan, in_pods),
             *_too_few_slots(names),
@@ -403,18 +410,128 @@ def _same_on_every_host(names: LaunchNames, plan: JobPlan, needed: int) -> Itera
         if not process.command:
             yield f"{process.source} has {number.said}={value}, which is right on one host only"
             return
-        each = [f"{host}: {number.said}={at}" for at, host in enumerate(plan.names[:SHOWN])]
-        each += ["…"] if plan.names[SHOWN:] else []
         yield _problem(
             names,
             [process],
             f"the script gives every host {number.said}={value}",
             f"a different {number.said} on each of {len(plan.hosts)} hosts",
             f"{number.said}={value}, for {fold(plan.names)}",
-            remark(f"{', '.join(each)}; or --launch with a script for each host"),
+            _one_for_each(number.said, plan),
         )
     else:
         yield from _same_ranks(names, plan)
+
+
+def _of_jax(names: LaunchNames, plan: JobPlan, needed: int) -> Iterator[Problem | str]:
+    """The problems of processes of JAX that are not as many as they wait for, or share a number."""
+    told, mentioned = names.launch.told, names.launch.mentioned
+    counts = [each for each in mentioned if each.kind == "num_processes"]
+    ids = [each for each in mentioned if each.kind == "process_id"]
+    scripts = {file_of(each) for each in told}
+    odd = any(launcher(each) or each.loop or each.chosen or each.apart or not each.command for each in told)
+    if odd or len({each.text for each in counts}) != 1 or not counts[0].text.isdecimal():
+        return
+    size, hosts, each_starts = int(counts[0].text), len(plan.hosts), len(told)
+    most, least = hosts * each_starts, max(1, needed) * each_starts
+    if len(scripts) > 1:
+        most = least = each_starts
+    said = f"num_processes={size}, in line {counts[0].line} of {counts[0].file}"
+    started = f"{most} {'process' if most == 1 else 'processes'}"
+    if not least <= size <= most and hosts == 1:
+        yield f"{told[0].source} is for {size} processes, and one host was examined"
+    elif not least <= size <= most:
+        lacking = size > most
+        yield _problem(
+            names,
+            told[:1],
+            f"the launch is for {size} processes, and {hosts} hosts start {most}: "
+            + ("they wait for the others in vain" if lacking else "the surplus cannot join"),
+            f"num_processes={most}, or as many hosts",
+            f"{said}; {started} on {fold(plan.names)}",
+            remark(f"num_processes={most}, or name the other hosts"),
+        )
+    numbers = [int(each.text) for each in ids if each.text.isdecimal()]
+    if len(numbers) != len(ids) or len(numbers) != len(told) or size < 2:
+        return
+    twice = [number for number, times in Counter(numbers).items() if times > 1]
+    beyond = [number for number in numbers if number >= size]
+    alike = hosts > 1 and len(scripts) == 1
+    if alike or twice or beyond:
+        number = (beyond or twice or numbers)[0]
+        yield _problem(
+            names,
+            told[:1],
+            f"process_id={number} is beyond the processes of the launch"
+            if beyond
+            else f"the launch gives several processes process_id={number}",
+            f"0 to {size - 1}, each once",
+            f"process_id={number}, in line {ids[0].line} of {ids[0].file}"
+            + (f", for {fold(plan.names)}" if alike else ""),
+            _one_for_each("process_id", plan),
+        )
+
+
+def _one_for_each(option: str, plan: JobPlan) -> str:
+    each = [f"{host}: {option}={at}" for at, host in enumerate(plan.names[:SHOWN])]
+    each += ["…"] if plan.names[SHOWN:] else []
+    return remark(f"{', '.join(each)}; or --launch with a script for each host")
+
+
+def _unnumbered(
+    names: LaunchNames,
+    plan: JobPlan,
+    needed: int,
+    files: Mapping[str, Mapping[str, HostFile]],
+    logins: Mapping[str, Environment],
+    *,
+    in_pods: bool,
+) -> Iterator[Problem | str]:
+    """The problem of a script for all hosts whose launcher counts them and is given no number of a node: it
+    takes each for the first, or stops, unless the login of each has another number.
+    """
+    told = names.launch.told
+    for process in told[:1] if needed > 1 and not _is_meant_for_each(told) else ():
+        agent = launcher(process)
+        if agent is None or not goes_by_node_rank(process) or agent.unknown("node_rank") or agent.node_rank:
+            continue
+        first = agent.launcher.first_node
+        if not first and not _without_configuration(names.launch, plan, files):
+            continue
+        option, variable = agent.spelled("node_rank"), f"{agent.launcher.options.variables}NODE_RANK"
+        own = {host: logins[host].variables.get(variable, "") for host in plan.names if host in logins}
+        given = any(own.values()) and variable != "NODE_RANK"
+        same = grouped((own.get(host) or first, host) for host in plan.names)
+        hosts = max(same.values(), key=len)
+        if len(own) < len(plan.names) or (in_pods and not given):
+            yield f"{process.source}: {option} is not given, which is right on one host only"
+        elif len(hosts) > 1:
+            number = own[hosts[0]] or first
+            what = f"{variable}={number}" if own[hosts[0]] and given else f"no {option}"
+            yield _problem(
+                names,
+                [process],
+                "hosts take one number of a node from their logins: each of them is that node"
+                if given
+                else f"the script gives no {option}: every host is the first one"
+                if first
+                else f"the script gives no {option}: {agent.launcher.name} stops without it",
+                f"a different {option} on each of {len(plan.hosts)} hosts",
+                f"{what}, on {fold(hosts)}",
+                _one_for_each(option, plan),
+            )
+
+
+def _without_configuration(
+    launch: Launch, plan: JobPlan, files: Mapping[str, Mapping[str, HostFile]]
+) -> bool:
+    """Whether no host has the file that its launcher would read."""
+    if len(launch.configs) != 1 or launch.unread:
+        return False
+    place = launch.configs[0].removeprefix("~")
+    found = [
+        file for host in plan.names for path, file in files.get(host, {}).items() if path.endswith(place)
+    ]
+    return len(found) == len(plan.names) and all("no such file" in file.trouble for file in found)
 
 
 def _configured_on_hosts(

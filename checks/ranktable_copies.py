@@ -14,6 +14,7 @@ from doctor.api import (
     Scope,
     Undecided,
     check,
+    fold,
     maybe,
 )
 from doctor.facts.job import LAUNCHES
@@ -66,7 +67,7 @@ def rank_table_differs(
         odd = tuple(host for host, file in there.items() if file.checksum != right)
         if odd:
             yield _odd(path, odd, there, right, given.text.strip() if given else None)
-    yield from _absent(lost, plan)
+    yield from _absent(lost, files, plan)
     for table in plan.told_tables:
         if not table.path:
             raise Undecided(f"{table.said}={table.text[:100]} {table.why}")
@@ -114,7 +115,9 @@ def _has_another(files: Mapping[str, HostFile], told: Collection[str]) -> bool:
     return any(path in told and not file.trouble for path, file in files.items())
 
 
-def _absent(lost: Mapping[str, Mapping[str, HostFile]], plan: JobPlan) -> Iterator[Problem]:
+def _absent(
+    lost: Mapping[str, Mapping[str, HostFile]], seen: Collection[str], plan: JobPlan
+) -> Iterator[Problem]:
     """The problems of missing tables; `lost` maps a path to the hosts that lack it. Equal ones are merged.
     What all lack is no fault of a host.
     """
@@ -125,12 +128,15 @@ def _absent(lost: Mapping[str, Mapping[str, HostFile]], plan: JobPlan) -> Iterat
             alike.setdefault((trouble, hosts), []).append(path)
     for (trouble, hosts), paths in alike.items():
         many = f", nor {len(paths) - 1} more in other folders" if len(paths) > 1 else ""
+        rest = [host for host in plan.names if host not in seen]
+        everywhere = len(hosts) >= max(2, len(seen))
+        part = f"; {fold(rest)} could not be looked at" if everywhere and rest else ""
         yield Problem(
-            f"the job's rank table: {trouble}",
+            f"the job's rank table: {trouble}{part}",
             expected=f"{paths[0]} on every host",
             actual=trouble + many,
             subject=paths[0],
-            hosts=hosts if len(hosts) < max(2, len(plan.names)) else (),
+            hosts=() if everywhere else hosts,
             evidence=tuple(Evidence(path, trouble) for path in paths[:6]),
             commands=(f"ls -l {' '.join(map(quote, paths[:3]))}",),
         )

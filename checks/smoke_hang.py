@@ -1,9 +1,12 @@
 """Ranks of the smoke run that do not start, hang, die, or leave the order of the others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from shlex import quote
 
-from doctor.api import VENDORS, Damage, Problem, Scope, check
+from doctor.api import PLAN, VENDORS, Damage, JobPlan, Place, Problem, Scope, check, maybe
 from doctor.facts.smoke import SMOKE, SmokeRounds
+from doctor.facts.software import ENVIRONMENT, Environment
+from doctor.rules.login import START_FILES, environment_of
 from doctor.rules.smoke import accused, at_least
 
 DEVICES = (
@@ -34,6 +37,8 @@ MEMORY = ("shm-small", "shm-full", "memory-low")
 @check(
     "smoke-not-started",
     SMOKE,
+    PLAN,
+    maybe(ENVIRONMENT),
     damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     remedy="see-why-no-rank",
@@ -50,7 +55,9 @@ MEMORY = ("shm-small", "shm-full", "memory-low")
         "version-drift",
     ),
 )
-def smoke_not_started(seen: SmokeRounds) -> Iterator[Problem]:
+def smoke_not_started(
+    seen: SmokeRounds, plan: JobPlan, logins: Mapping[str, Environment]
+) -> Iterator[Problem]:
     """A rank of the smoke run did not start, or did not join the others.
 
     Why it matters: a job waits for its last rank. torch reports this only when the rendezvous times out,
@@ -68,9 +75,41 @@ def smoke_not_started(seen: SmokeRounds) -> Iterator[Problem]:
 
     What to do: name the job's interpreter with --python, or `python:` in the inventory. If an import failed,
     run the same import by hand on that host. If the rank started and never joined, check names, firewall and
-    the interface that the job uses on that host.
+    the interface that the job uses on that host. If PYTHONPATH of the launch, or of every login, puts the
+    same other module in the place of one that the framework needs, that line is at fault, and no host.
     """
-    yield from accused(seen, "smoke-not-started", "join")
+    problems = accused(seen, "smoke-not-started", "join")
+    shadowed = _shadowed_alike(seen, plan, logins)
+    yield from [shadowed] if shadowed else ()
+    yield from (each for each in problems if not shadowed or each.actual != shadowed.actual)
+
+
+def _shadowed_alike(seen: SmokeRounds, plan: JobPlan, logins: Mapping[str, Environment]) -> Problem | None:
+    """The problem of the launch or the logins if no host of a run could import the framework, for a module
+    that all are given alike.
+    """
+    paths = {environment_of(plan, logins.get(host)).get("PYTHONPATH", "") for host in seen.hosts}
+    folders = [each.rstrip("/") for each in "".join(paths).split(":") if each and "-packages" not in each]
+    starts = [each for run in seen.runs for each in run.charges if each.kind == "host"]
+    starts = [each for each in starts if any(f"{one}/" in each.evidence[0].text for one in folders)]
+    if not (len(paths) == len({each.actual for each in starts}) == 1 < len(starts)):
+        return None
+    if any(host.version for run in seen.runs for host in run.result.hosts):
+        return None
+    words, line = starts[0].summary.partition(": ")[2], plan.lines.get("PYTHONPATH", "the launch")
+    return Problem(
+        f"no host can start its ranks: {words}",
+        expected=starts[0].expected,
+        actual=starts[0].actual,
+        subject=f"PYTHONPATH={paths.pop()}",
+        where=tuple(Place(host=host) for host in seen.hosts),
+        evidence=starts[0].evidence,
+        commands=(
+            f"# Correct PYTHONPATH in {line}."
+            if "PYTHONPATH" in plan.env
+            else f"ssh {quote(seen.hosts[0])} 'grep -rsn PYTHONPATH {START_FILES}'",
+        ),
+    )
 
 
 @check(

@@ -19,6 +19,7 @@ from doctor.job.plan import JobPlan
 from doctor.judge.hung_tools import HungTools, hung_tools
 from doctor.model import Capture, Confidence, MissingFact, Problem, Result, Scope, Severity, Status
 from doctor.probe import HostAnswer
+from doctor.text.nodeset import fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +135,10 @@ def _judge(check: Check, case: Inputs, hung: HungTools) -> Iterator[Result]:
         for host in case.facts.hosts:
             found = [hung[host, group] for group in check.tools if (host, group) in hung]
             results += _judge_host(check, host, case, found)
-        yield from _told_once(results)
+        yield from _told_once(results, case.plan.names)
 
 
-def _told_once(results: Sequence[Result]) -> Iterator[Result]:
+def _told_once(results: Sequence[Result], hosts: Sequence[str]) -> Iterator[Result]:
     """What every host that could be judged has alike, of a value that all were given, blames none of them."""
     judged = {each.hosts for each in results if each.status not in (Status.UNKNOWN, Status.CRASH)}
     words = [each.problem.of_all if each.problem else "" for each in results]
@@ -145,6 +146,8 @@ def _told_once(results: Sequence[Result]) -> Iterator[Result]:
         if not said or len(judged) < 2 or words.count(said) < len(judged):
             yield result
         elif result is results[words.index(said)] and result.problem:
+            rest = [host for host in hosts if (host,) not in judged]
+            said += f"; {fold(rest)} could not be looked at" if rest else ""
             yield replace(result, hosts=(), problem=replace(result.problem, summary=said))
 
 

@@ -54,6 +54,7 @@ _ADDRESS = late(
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])"
 )
 _COORDINATOR = late(r"(?:\bJAX_COORDINATOR_ADDRESS=|--coordinator[_-]address[= ])[\"']?([\w.-]+):\d")
+_OF_JAX = late(r"(?i)(?:\bJAX_|--|[( ])(num[_-]processes|process[_-]id)[= ]\s?[\"']?([^\s\"',;)]{1,40})")
 ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
 _DRAWS = (
     r"(?:shuf|uuidgen|mktemp|(?:cat /proc/|python3? -c).{0,200}?\b(?:bind|random|uuid)|date \+\S*?%[NsSTX])\b"
@@ -108,7 +109,8 @@ class EndpointMention:
     `kind` is "own address" for a master that every host takes for itself, and "own port", "own id" and "own
     file" if each host draws another one; "login" for a default in the place of the variable in `words`; "set"
     for a variable to which the line gives a value, and "unset" for one that it takes away;
-    "coordinator" for the address at which processes of JAX meet.
+    "coordinator" for the address at which processes of JAX meet, "num_processes" for how many there are, and
+    "process_id" for the number of one.
     """
 
     kind: str
@@ -147,6 +149,9 @@ def settings(text: str) -> Iterator[EndpointMention]:
                 yield EndpointMention(kind, name, number, line.strip()[:LONGEST])
         for address in _COORDINATOR.findall(line):
             yield EndpointMention("coordinator", address, number, line.strip()[:LONGEST])
+        for name, said in _OF_JAX.findall(line) if "coordinator" in text.lower() else ():
+            kind = name.lower().replace("-", "_")
+            yield EndpointMention(kind, said, number, line.strip()[:LONGEST])
 
 
 def own_values(text: str, commands: Iterable[tuple[int, str]]) -> Iterator[EndpointMention]:

@@ -11,7 +11,7 @@ agent is gone, everything here ends.
 import contextlib
 import faulthandler
 import gc
-import importlib
+import importlib.machinery
 import json
 import mmap
 import os
@@ -70,7 +70,9 @@ class ForkServer:
         except BaseException as error:
             traceback.print_exc()
             words = f"{type(error).__name__}: {error}"[:2000]
-            self.report("failed", text=f"{sys.executable} cannot import {wanted}: {words}")
+            self.report(
+                "failed", text=f"{sys.executable} cannot import {wanted}: {words}{_shadow(name, error)}"
+            )
             os._exit(1)
         self.report("imported", path=sys.executable, version=version)
         for descriptor in (self.bell, self.ring):
@@ -211,6 +213,16 @@ def _be_rank(config: "Config", seat: "Seat") -> None:
     os.write(seat["events"], b'{"ev":"phase","phase":"spawned"}\n')
     run = importlib.import_module(RANK).run
     run(seat["config"], seat["place"], page, seat["events"], seat["go"], seat["stack"])
+
+
+def _shadow(name: str, error: BaseException) -> str:
+    """The file of PYTHONPATH, outside of an installation, that stands in for a part of the framework."""
+    paths = tuple(path.rstrip("/") + "/" for path in os.environ.get("PYTHONPATH", "").split(":") if path)
+    spec, frames = importlib.machinery.PathFinder.find_spec(name), traceback.extract_tb(error.__traceback__)
+    told = [getattr(error, what, "") for what in ("filename", "path", "obj")]
+    files = [spec and spec.origin, getattr(told.pop(), "__file__", ""), *told, *(each[0] for each in frames)]
+    given = [each for each in map(str, files) if each.startswith(paths) and "-packages/" not in each]
+    return f" (PYTHONPATH gives {given[0]})" if given else ""
 
 
 def _close(seats: "list[Seat]") -> None:

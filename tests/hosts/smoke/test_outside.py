@@ -150,3 +150,30 @@ def test_a_training_that_failed_is_verified_by_another(field: Field, tmp_path: P
         lab.reset()
     seen = lab.doctor("check", "--again", str(then))
     assert (seen.returncode, "Fixed: " in seen.stdout) == (0, True), seen.stdout
+
+
+def test_a_module_that_all_logins_put_before_torch_is_no_fault_of_a_host(
+    field: Field, tmp_path: Path
+) -> None:
+    """If only one host has it there, it is; beside a folder of sound modules, nothing is told."""
+    lab, report = field.lab, tmp_path / "report.json"
+    args = ("smoke", "node[1-3]", "--python", sys.executable, "--ranks-per-host", "1", "--json", str(report))
+
+    def faults(having: tuple[str, ...], file: str) -> list[tuple[str, list[str]]]:
+        for host in lab:
+            host.write("/root/.bashrc", "export PYTHONPATH=/opt/mine\n")
+            host.write(file if host.name in having else "/opt/mine/helpers.py", "raise ImportError('mine')\n")
+        try:
+            done = lab.doctor(*args)
+            found = [each for each in json.loads(report.read_bytes())["findings"] if each["status"] == "fail"]
+            assert done.returncode == bool(found), done.stdout
+            for each in found:
+                assert file in each["summary"]
+            return [(each["check"], each["hosts"]) for each in found]
+        finally:
+            lab.reset()
+
+    for file in ("/opt/mine/torch/__init__.py", "/opt/mine/typing_extensions.py"):
+        assert faults(("node1", "node2", "node3"), file) == [("smoke-not-started", [])]
+    assert faults(("node2",), "/opt/mine/torch/__init__.py") == [("smoke-not-started", ["node2"])]
+    assert faults((), "/opt/mine/torch/__init__.py") == []

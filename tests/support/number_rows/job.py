@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from doctor.api import ASCEND, Backend, Check
+from doctor.facts.software import Environment
 from doctor.facts.system import Devices, FoundDevices
 from doctor.job.launch.process_env import Launch, TableSeat
 from doctor.job.parallel import read_layout
@@ -35,6 +36,11 @@ def facts(
     known = {**the_facts(hosts), **given, "devices": {f"node{n}": found for n in range(1, hosts + 1)}}
     check: Check = CHECKS[id]
     return tuple(known.get(getattr(need, "need", need).name) for need in check.needs)  # type: ignore[union-attr]
+
+
+def with_logins(given: tuple[Any, ...], hosts: int) -> tuple[Any, ...]:
+    """The same, of hosts whose logins set nothing."""
+    return (*given[:-1], {f"node{n}": Environment({}) for n in range(1, hosts + 1)})
 
 
 def script(*texts: str) -> list[Launch]:
@@ -179,6 +185,31 @@ ROWS: dict[str, Row] = {
             hosts=1,
         ),
         f"{jobs} {port} {f'{jobs - 4} ' if jobs > 4 else ''}{port} …",
+    ),
+    "launch-hosts: no node rank": lambda hosts=16: (
+        with_logins(
+            facts("launch-hosts", script(f"torchrun --nnodes={hosts} --master_addr=node1 t.py\n"), hosts),
+            hosts,
+        ),
+        f"{hosts} 0! 1! 2! 3! …",
+    ),
+    "launch-hosts: processes": lambda hosts=16, size=12: (
+        facts(
+            "launch-hosts",
+            script(f"python t.py --coordinator_address=node1:1 --num_processes={size} --process_id=$N\n"),
+            hosts,
+        ),
+        f"{size} {hosts} {hosts} {hosts} {size} 1! {hosts} {hosts} …",
+    ),
+    "launch-hosts: process": lambda hosts=16: (
+        facts(
+            "launch-hosts",
+            script(
+                f"python t.py --coordinator_address=node1:1 --num_processes={hosts} --process_id={hosts}\n"
+            ),
+            hosts,
+        ),
+        f"{hosts} 0! {hosts - 1} {hosts} 1! 0! 1! 2! 3! …",
     ),
     "launch-hosts: same": lambda hosts=16, node=2: (
         facts("launch-hosts", script(at(f"{node}", hosts)), hosts),

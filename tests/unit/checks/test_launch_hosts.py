@@ -6,6 +6,7 @@ import pytest
 
 from doctor.exam.flags import apply_flags
 from doctor.exam.request import JobFlags, Request
+from doctor.facts.software import Environment
 from doctor.facts.tables import HostFile
 from doctor.job.launch.files import read_launch_files
 from doctor.job.launch.process_env import Launch
@@ -224,6 +225,45 @@ def test_an_env_file_of_one_host_decides_nothing(tmp_path: Path) -> None:
     problems, doubt = judged(CHECK, [read(tmp_path, text)])
     assert problems == []
     assert "NODE_RANK=0, which is right on one host only" in doubt
+
+
+@cases
+def test_a_number_of_a_node_that_nobody_gives(
+    line: str, ranks: list[str] | None, says: str, doubt: str, tmp_path: Path
+) -> None:
+    """Unless each login has its own; in a pod, the operator of the job may give it."""
+    launch = read(tmp_path, f"{line} train.py\n")
+    logins = {
+        f"node{n}": Environment({"PET_NODE_RANK": rank} if rank else {})
+        for n, rank in enumerate(ranks or (), 1)
+    }
+    missing = HostFile("", trouble="there is no such file")
+    tables = (
+        {h: {f"/root{launch.configs[0][1:]}": missing} for h in ("node1", "node2")} if launch.configs else {}
+    )
+    facts = {"environment": logins, "tables": tables}
+    found, why = judged(CHECK, [launch], facts=facts)
+    assert [each.summary for each in found] == ([says] if says else [])
+    assert doubt in why
+    assert bool(why) == bool(doubt)
+    assert all(each.hosts == () for each in found)
+
+
+def test_a_pod_may_be_given_its_number_later(tmp_path: Path) -> None:
+    launch = read(tmp_path, f"torchrun --nnodes=2 {MASTER} train.py\n")
+    logins = dict.fromkeys(("node1", "node2"), Environment({}))
+    views = dict.fromkeys(logins, View.CONTAINER)
+    found, why = judged(CHECK, [launch], facts={"environment": logins, "view": views})
+    assert found == []
+    assert "--node_rank is not given" in why
+
+
+@cases
+def test_processes_of_jax(texts: list[str], hosts: int, needed: int, says: list[str], tmp_path: Path) -> None:
+    launch = read(tmp_path, *(f"{text}\n" for text in texts))
+    found, _ = judged(CHECK, [launch], a_plan(hosts=hosts), {"needed-hosts": needed})
+    assert [each.summary for each in found] == says
+    assert all(each.hosts == () for each in found)
 
 
 CONFIG = "distributed_type: {kind}\nmachine_rank: {rank}\nnum_machines: {hosts}\nnum_processes: 16\n"

@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
+from doctor.api import PLAN, UNDECIDED, Confidence, Evidence, Place, Severity
 from doctor.expect import Expect
 from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE
 from doctor.facts.smoke import SMOKE, SOAK, JudgedRun, SmokeRounds
+from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import load_remedies
@@ -53,13 +54,16 @@ def charge(check: str, *ranks: int, **more: Any) -> SmokeCharge:
 def judged(*runs: JudgedRun, names: Iterable[str] = NAMES, **more: Any) -> list[Result]:
     """The results of the smoke checks for these runs."""
     names = list(names)
-    made = recording(names)
+    plan = read_recording(recording(names)).plan
     case = Inputs(
-        plan=read_recording(made).plan,
-        facts=Facts({name: heard(n, names) for n, name in enumerate(names, 1)}),
+        plan=plan,
+        facts=Facts({name: heard(n, names) for n, name in enumerate(names, 1)}, more.get("known")),
         expect={},
         common=Expect(),
-        givens={SMOKE.name: more.get("smoke") or SmokeRounds(runs, more.get("unheard", frozenset()))},
+        givens={
+            PLAN.name: plan,
+            SMOKE.name: more.get("smoke") or SmokeRounds(runs, more.get("unheard", frozenset())),
+        },
         severities={},
     )
     return judge([CHECKS[id] for id in SMOKE_CHECKS], case)
@@ -94,6 +98,43 @@ def test_every_judge_charges_by_one_of_these_checks() -> None:
 
 def test_a_healthy_run_passes_everything() -> None:
     assert {result.status for result in judged(run())} == {Status.PASS}
+
+
+@pytest.mark.parametrize(
+    ("paths", "file", "hosts"),
+    [
+        (["/opt/mine"] * 4, "/opt/mine/torch/__init__.py", [""]),
+        (["/opt/mine:/x"] * 4, "/opt/mine/random.py", [""]),
+        (["/opt/mine"] * 3 + ["/opt/other"], "/opt/mine/random.py", ["n1", "n2"]),
+        (["/opt/mine"] * 4, "/usr/lib/python3/torch/__init__.py", ["n1", "n2"]),
+        (["/e/site-packages"] * 4, "/e/site-packages/torch/__init__.py", ["n1", "n2"]),
+        (["/opt/mine"] * 4, "", ["n2"]),
+    ],
+)
+def test_a_module_that_every_login_puts_in_the_place_of_another(
+    paths: list[str], file: str, hosts: list[str]
+) -> None:
+    """Runs are broken off by the first host that cannot import it; one that can shows that it is the host."""
+    rounds = []
+    for host in ("n1", "n2") if file else ("n2",):
+        seen = (
+            Evidence(
+                "agent", f"cannot import torch: ImportError: no (PYTHONPATH gives {file or '/opt/mine/x'})"
+            ),
+        )
+        said = "it could not start its ranks: python cannot import torch"
+        blamed = charge(
+            "smoke-not-started", hosts=(host,), kind="host", summary=said, actual="no", evidence=seen
+        )
+        result = healthy(plan_of(hosts=4, each=2, tp=2))
+        for other in NAMES if file else ():
+            result = with_host(result, other, version="")
+        rounds.append(run(blamed, of=result))
+    known = {(n, ENVIRONMENT.name): Environment({"PYTHONPATH": p}) for n, p in zip(NAMES, paths, strict=True)}
+    found = [
+        r for r in judged(*rounds, known=known) if r.check == "smoke-not-started" and r.status is Status.FAIL
+    ]
+    assert sorted("".join(each.hosts) for each in found) == hosts
 
 
 @pytest.mark.parametrize("check", FAULTS + WARNINGS)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from doctor.api import (
     EXPECT,
     HERE,
@@ -264,3 +266,28 @@ def test_without_an_answer_nothing_is_healthy() -> None:
     assert outcomes(by_given, nobody) == [("unknown", (), "no host answered")]
     by_reach = check("it", UNREACHED, scope=Scope.CLUSTER)(nothing)
     assert outcomes(by_reach, nobody) == [("pass", (), None)], "that one judges just this"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ({"a": "no", "b": "no"}, [((), "nobody has it")]),
+        ({"a": "no", "b": "no", "c": None}, [((), "nobody has it; c could not be looked at")]),
+        ({"a": "no", "b": "yes"}, [(("a",), "it is not there")]),
+        ({"a": "no"}, [(("a",), "it is not there")]),
+        ({"a": "no", "b": None}, [(("a",), "it is not there")]),
+    ],
+)
+def test_what_all_hosts_are_given_alike_is_told_once(
+    words: dict[str, str | None], found: list[tuple[tuple[str, ...], str]]
+) -> None:
+    """With those that could not be looked at."""
+
+    def lacks(word: str) -> Iterator[Problem]:
+        """It lacks what it was given."""
+        if word == "NO":
+            yield Problem("it is not there", of_all="nobody has it")
+
+    made = check("lacks", WORD)(lacks)
+    results = judge([made], case(words))
+    assert [(r.hosts, r.problem.summary) for r in results if r.problem] == found

@@ -23,7 +23,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY
 from doctor.facts.tables import TABLE_FILES, HostFile
 from doctor.job.launch.directory import Directory
-from doctor.job.launch.launchers import MASTER_OPTIONS, MASTERS
+from doctor.job.launch.launchers import LAUNCHERS, MASTERS
 from doctor.job.launch.options import NOT_GIVEN
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
@@ -41,7 +41,8 @@ from doctor.job.launch.variables import ONLY_PRESENCE, must_agree
 from doctor.rules.launch_names import LaunchNames, remark
 
 NOT_SET = "(not set)"
-ADDRESSED = frozenset({*MASTERS, *MASTER_OPTIONS, "CM_CHIEF_IP"})
+_OPTIONS = (each.options for each in LAUNCHERS if "master_addr" in each.options.values.values())
+ADDRESSED = frozenset({*MASTERS, *(each.spelled("master_addr") for each in _OPTIONS), "CM_CHIEF_IP"})
 CHIEF = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE")
 
 

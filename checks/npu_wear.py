@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from statistics import median_low
 
 from doctor.api import (
@@ -12,6 +14,7 @@ from doctor.api import (
     Damage,
     Evidence,
     Expect,
+    Fact,
     Here,
     JobPlan,
     Problem,
@@ -19,12 +22,15 @@ from doctor.api import (
     Severity,
     Skip,
     Undecided,
+    UnreadableOutput,
     check,
     maybe,
 )
-from doctor.facts.ascend.hccn_tool import PerDevice, devices, split_known
+from doctor.facts.ascend.hccn_tool import PerDevice, devices, hccn, split_known
 from doctor.facts.ascend.network import NPU_LINKS
-from doctor.facts.ascend.ports import NPU_COUNTERS, NPU_LINK_HISTORY, NPU_OPTICS, LinkChange, Optics
+from doctor.facts.ascend.ports import NPU_COUNTERS, NPU_OPTICS, Optics
+from doctor.facts.device_tools import ToolCall
+from doctor.facts.key_values import count, fields
 from doctor.rules.devices import (
     HostDevice,
     OddDevices,
@@ -52,6 +58,51 @@ ERRORS = (
     "roce_new_pkt_rty_num",
 )
 CONGESTION = re.compile(r"mac_[rt]x_(?:mac_pause|pfc_pkt)_num|roce_[rt]x_cnp_pkt_num")
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """`seconds_ago` is measured by the device's own clock, which may differ from the host's."""
+
+    at: str
+    seconds_ago: float | None
+    up: bool
+
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_WHEN = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} [0-9]{4}"
+_CHANGE = re.compile(rf"({_WHEN})\s{{1,20}}LINK (UP|DOWN)\b")
+
+
+def _time(text: str) -> datetime | None:
+    """The time, read without strptime, because its month names depend on the locale."""
+    if not re.fullmatch(_WHEN, text):
+        return None
+    _, month, day, clock, year = text.split()
+    hour, minute, second = map(int, clock.split(":"))
+    try:
+        return datetime(int(year), _MONTHS.index(month) + 1, int(day), hour, minute, second)
+    except ValueError:
+        return None
+
+
+def _history(call: ToolCall) -> tuple[LinkChange, ...]:
+    found = fields(call.text)
+    if count(found.get("link up count", "")) is None:
+        raise UnreadableOutput("")
+    now = _time(found.get("current time", ""))
+    changes = []
+    for at, way in _CHANGE.findall(call.text)[:200]:
+        then = _time(at)
+        ago = (now - then).total_seconds() if now and then else None
+        changes.append(LinkChange(at, ago if ago is not None and ago >= 0 else None, way == "UP"))
+    return tuple(changes)
+
+
+NPU_LINK_HISTORY: Fact[PerDevice[tuple[LinkChange, ...]]] = hccn(
+    "npu-link-history", "-i $n -link_stat -g", _history
+)
+"""The latest changes, newest first."""
 
 
 @check(

@@ -75,8 +75,9 @@ def smoke_not_started(
 
     What to do: name the job's interpreter with --python, or `python:` in the inventory. If an import failed,
     run the same import by hand on that host. If the rank started and never joined, check names, firewall and
-    the interface that the job uses on that host. If PYTHONPATH of the launch, or of every login, puts the
-    same other module in the place of one that the framework needs, that line is at fault, and no host.
+    the interface that the job uses on that host. If PYTHONPATH or PYTHONHOME of the launch, or of
+    every login, puts the same other module in the place of one that the framework needs, that line is at
+    fault, and no host.
     """
     problems = accused(seen, "smoke-not-started", "join")
     shadowed = _shadowed_alike(seen, plan, logins)
@@ -88,28 +89,32 @@ def _shadowed_alike(seen: SmokeRounds, plan: JobPlan, logins: Mapping[str, Envir
     """The problem of the launch or the logins if no host of a run could import the framework, for a module
     that all are given alike.
     """
-    paths = {environment_of(plan, logins.get(host)).get("PYTHONPATH", "") for host in seen.hosts}
-    folders = [each.rstrip("/") for each in "".join(paths).split(":") if each and "-packages" not in each]
     starts = [each for run in seen.runs for each in run.charges if each.kind == "host"]
-    starts = [each for each in starts if any(f"{one}/" in each.evidence[0].text for one in folders)]
-    if not (len(paths) == len({each.actual for each in starts}) == 1 < len(starts)):
+    alike = len(starts) > 1 and len({each.actual for each in starts}) == 1
+    if not alike or any(host.version for run in seen.runs for host in run.result.hosts):
         return None
-    if any(host.version for run in seen.runs for host in run.result.hosts):
-        return None
-    words, line = starts[0].summary.partition(": ")[2], plan.lines.get("PYTHONPATH", "the launch")
-    return Problem(
-        f"no host can start its ranks: {words}",
-        expected=starts[0].expected,
-        actual=starts[0].actual,
-        subject=f"PYTHONPATH={paths.pop()}",
-        where=tuple(Place(host=host) for host in seen.hosts),
-        evidence=starts[0].evidence,
-        commands=(
-            f"# Correct PYTHONPATH in {line}."
-            if "PYTHONPATH" in plan.env
-            else f"ssh {quote(seen.hosts[0])} 'grep -rsn PYTHONPATH {START_FILES}'",
-        ),
-    )
+    own = starts[0].summary.partition(": ")[2].partition("/bin/")[0] + "/"
+    for name in ("PYTHONPATH", "PYTHONHOME"):
+        given = {environment_of(plan, logins.get(host)).get(name, "") for host in seen.hosts}
+        folders = [f"{each.rstrip('/')}/" for each in "".join(given).split(":") if each]
+        folders = [each for each in folders if not each.startswith(own)]
+        if len(given) > 1 or not all(any(f in s.evidence[0].text for f in folders) for s in starts):
+            continue
+        words, line = starts[0].summary.partition(": ")[2], plan.lines.get(name, "the launch")
+        return Problem(
+            f"no host can start its ranks: {words}",
+            expected=starts[0].expected,
+            actual=starts[0].actual,
+            subject=f"{name}={given.pop()}",
+            where=tuple(Place(host=host) for host in seen.hosts),
+            evidence=starts[0].evidence,
+            commands=(
+                f"# Correct {name} in {line}."
+                if name in plan.env
+                else f"ssh {quote(seen.hosts[0])} 'grep -rsn {name} {START_FILES}'",
+            ),
+        )
+    return None
 
 
 @check(

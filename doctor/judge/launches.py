@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES
+from doctor.facts.software import ENVIRONMENT
 from doctor.facts.system import IDENTITY
 from doctor.facts.tables import TABLE_FILES, JobTable
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.process_env import Launch, ProcessEnv, TableSeat
-from doctor.job.launch.rank_env import DEVICE
+from doctor.job.launch.rank_env import DEVICE, launcher
 from doctor.job.launch.ranks import ranks_of, world_of_launch
 from doctor.job.launch.table_reference import is_by_device, told_tables
 from doctor.job.plan import DEFAULT, JobPlan, ServersByName
@@ -22,7 +23,7 @@ from doctor.model import MissingFact
 
 def launches_of(reading: Reading, table: JobTable | MissingFact) -> tuple[Launch, ...] | MissingFact:
     plan, facts, wishes = reading.plan, reading.facts, reading.recording.wishes
-    found = [_at_home(wishes.launch, plan)] if wishes.launch else []
+    found = [_with_logins(_at_home(wishes.launch, plan), plan, facts)] if wishes.launch else []
     if wishes.env:
         found.append(Launch("inventory", (ProcessEnv("inventory", None, wishes.env),), complete=False))
     found += reading.running
@@ -60,6 +61,20 @@ def _at_home(launch: Launch, plan: JobPlan) -> Launch:
         for each in launch.told
     )
     return replace(launch, told=tuple(told))
+
+
+def _with_logins(launch: Launch, plan: JobPlan, facts: Facts) -> Launch:
+    """With the options that torchrun takes from the logins, if all set them alike."""
+    logins = [each.variables.items() for each in facts.all(ENVIRONMENT).values()]
+    alike = set(logins[0]).intersection(*logins) if len(logins) == len(plan.hosts) else ()
+    given = {n: v for n, v in alike if n[:4] == "PET_" and n not in (*plan.unset, "PET_NODE_RANK")}
+    told = (
+        replace(each, env={n: v for n, v in given.items() if n not in each.unknown} | dict(each.env))
+        if (agent := launcher(each)) and agent.launcher.options.variables and not each.apart
+        else each
+        for each in launch.told
+    )
+    return replace(launch, told=tuple(told)) if given else launch
 
 
 class _Seats:

@@ -1,15 +1,14 @@
-"""What the ports of Ascend devices report: optics, counters, link history, neighbour."""
+"""What the ports of Ascend devices report: optics, counters, neighbour."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import pairwise
 
 from doctor.api import Fact, UnreadableOutput
 from doctor.facts.ascend.hccn_tool import ONLY_950, PerDevice, hccn
 from doctor.facts.device_tools import ToolCall
-from doctor.facts.key_values import count, fields, pairs, table
+from doctor.facts.key_values import count, pairs, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,51 +47,6 @@ def _optics(call: ToolCall) -> Optics | None:
 
 NPU_OPTICS: Fact[PerDevice[Optics | None]] = hccn("npu-optics", "-i $n -optical -g", _optics)
 """The optical module of each device; None if there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkChange:
-    """`seconds_ago` is measured by the device's own clock, which may differ from the host's."""
-
-    at: str
-    seconds_ago: float | None
-    up: bool
-
-
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_WHEN = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} [0-9]{4}"
-_CHANGE = re.compile(rf"({_WHEN})\s{{1,20}}LINK (UP|DOWN)\b")
-
-
-def _time(text: str) -> datetime | None:
-    """The time, read without strptime, because its month names depend on the locale."""
-    if not re.fullmatch(_WHEN, text):
-        return None
-    _, month, day, clock, year = text.split()
-    hour, minute, second = map(int, clock.split(":"))
-    try:
-        return datetime(int(year), _MONTHS.index(month) + 1, int(day), hour, minute, second)
-    except ValueError:
-        return None
-
-
-def _history(call: ToolCall) -> tuple[LinkChange, ...]:
-    found = fields(call.text)
-    if count(found.get("link up count", "")) is None:
-        raise UnreadableOutput("")
-    now = _time(found.get("current time", ""))
-    changes = []
-    for at, way in _CHANGE.findall(call.text)[:200]:
-        then = _time(at)
-        ago = (now - then).total_seconds() if now and then else None
-        changes.append(LinkChange(at, ago if ago is not None and ago >= 0 else None, way == "UP"))
-    return tuple(changes)
-
-
-NPU_LINK_HISTORY: Fact[PerDevice[tuple[LinkChange, ...]]] = hccn(
-    "npu-link-history", "-i $n -link_stat -g", _history
-)
-"""The latest changes, newest first."""
 
 
 def _counters(call: ToolCall) -> Mapping[str, int]:

@@ -149,7 +149,7 @@ def settings(text: str) -> Iterator[EndpointMention]:
                 yield EndpointMention(kind, name, number, line.strip()[:LONGEST])
         for address in _COORDINATOR.findall(line):
             yield EndpointMention("coordinator", address, number, line.strip()[:LONGEST])
-        for name, said in _OF_JAX.findall(line) if "coordinator" in text.lower() else ():
+        for name, said in _OF_JAX.findall(line) if re.search("(?i)coordinator|JAX_", line) else ():
             kind = name.lower().replace("-", "_")
             yield EndpointMention(kind, said, number, line.strip()[:LONGEST])
 

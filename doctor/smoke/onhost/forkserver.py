@@ -216,12 +216,11 @@ def _be_rank(config: "Config", seat: "Seat") -> None:
 
 
 def _shadow(name: str, error: BaseException) -> str:
-    """The file of PYTHONPATH, outside of an installation, that stands in for a part of the framework."""
+    """The file of PYTHONPATH, and not of this interpreter, that stands in for a part of the framework."""
     paths = tuple(path.rstrip("/") + "/" for path in os.environ.get("PYTHONPATH", "").split(":") if path)
     spec, frames = importlib.machinery.PathFinder.find_spec(name), traceback.extract_tb(error.__traceback__)
-    told = [getattr(error, what, "") for what in ("filename", "path", "obj")]
-    files = [spec and spec.origin, getattr(told.pop(), "__file__", ""), *told, *(each[0] for each in frames)]
-    given = [each for each in map(str, files) if each.startswith(paths) and "-packages/" not in each]
+    files = [spec and spec.origin, getattr(error, "filename", ""), *(each.filename for each in frames)]
+    given = [each for each in map(str, files) if each.startswith(paths) and not each.startswith(sys.prefix)]
     return f" (PYTHONPATH gives {given[0]})" if given else ""
 
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from checks.npu_wear import LinkChange
 from doctor.api import AMD, ASCEND, NVIDIA, Backend, Expect, Here, JobPlan, Vendor
 from doctor.facts.amd.gpus import AmdHealth, AmdProcess
 from doctor.facts.ascend.network import Address
 from doctor.facts.ascend.npu_smi_table import NpuProcess
 from doctor.facts.ascend.npus import Npu
 from doctor.facts.ascend.pings import Ping
-from doctor.facts.ascend.ports import LinkChange
 from doctor.facts.gpus import Gpu, Gpus
 from doctor.facts.infiniband import InfinibandPort
 from doctor.facts.network import Counters

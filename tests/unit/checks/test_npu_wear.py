@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from checks.npu_wear import LinkChange
 from doctor.api import Expect
-from doctor.facts.ascend.ports import LinkChange, Optics
+from doctor.facts.ascend.ports import Optics
 from tests.support.cases import cases, cases_with, from_cases
 from tests.support.npu_cluster import NODE1, SILENT, UNSUPPORTED, Judgement, each, everywhere, judge, plan
 

@@ -103,11 +103,14 @@ def test_a_healthy_run_passes_everything() -> None:
 @pytest.mark.parametrize(
     ("paths", "file", "hosts"),
     [
+        (["HOME=/opt/old"] * 4, "/opt/old/lib/python3.9/struct.py", [""]),
+        (["HOME=/usr"] * 4, "/usr/lib/python3/struct.py", ["n1", "n2"]),
         (["/opt/mine"] * 4, "/opt/mine/torch/__init__.py", [""]),
         (["/opt/mine:/x"] * 4, "/opt/mine/random.py", [""]),
         (["/opt/mine"] * 3 + ["/opt/other"], "/opt/mine/random.py", ["n1", "n2"]),
         (["/opt/mine"] * 4, "/usr/lib/python3/torch/__init__.py", ["n1", "n2"]),
-        (["/e/site-packages"] * 4, "/e/site-packages/torch/__init__.py", ["n1", "n2"]),
+        (["/e/site-packages"] * 4, "/e/site-packages/torch/__init__.py", [""]),
+        (["/usr/lib/python3"] * 4, "/usr/lib/python3/torch/__init__.py", ["n1", "n2"]),
         (["/opt/mine"] * 4, "", ["n2"]),
     ],
 )
@@ -122,15 +125,21 @@ def test_a_module_that_every_login_puts_in_the_place_of_another(
                 "agent", f"cannot import torch: ImportError: no (PYTHONPATH gives {file or '/opt/mine/x'})"
             ),
         )
-        said = "it could not start its ranks: python cannot import torch"
+        said = "it could not start its ranks: /usr/bin/python cannot import torch"
         blamed = charge(
-            "smoke-not-started", hosts=(host,), kind="host", summary=said, actual="no", evidence=seen
+            "smoke-not-started",
+            hosts=(host,),
+            kind="host",
+            summary=said,
+            actual="/usr/bin/python no",
+            evidence=seen,
         )
         result = healthy(plan_of(hosts=4, each=2, tp=2))
         for other in NAMES if file else ():
             result = with_host(result, other, version="")
         rounds.append(run(blamed, of=result))
-    known = {(n, ENVIRONMENT.name): Environment({"PYTHONPATH": p}) for n, p in zip(NAMES, paths, strict=True)}
+    own = [{f"PYTHON{p.partition('=')[0] if '=' in p else 'PATH'}": p.partition("=")[2] or p} for p in paths]
+    known = {(n, ENVIRONMENT.name): Environment(each) for n, each in zip(NAMES, own, strict=True)}
     found = [
         r for r in judged(*rounds, known=known) if r.check == "smoke-not-started" and r.status is Status.FAIL
     ]

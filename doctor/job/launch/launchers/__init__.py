@@ -69,9 +69,6 @@ MASTERS = tuple(dict.fromkeys(each.master for each in _RANKS))
 MEETINGS = tuple(sorted(_RANKS, key=lambda each: each.master == MASTER))
 """A launcher's own variable for the meeting place counts before the one that many share."""
 PORTS = tuple(dict.fromkeys(each.port for each in _RANKS))
-MASTER_OPTIONS = frozenset(
-    each.options.spelled("master_addr") for each in LAUNCHERS if "master_addr" in each.options.values.values()
-)
 
 
 def _alternatives(*patterns: str) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from checks.npu_wear import NPU_LINK_HISTORY, LinkChange
 from doctor.api import Capture, Fact, UnreadableOutput
 from doctor.facts.ascend import network, ports
 from doctor.facts.ascend.hccn_tool import SilentDevice
@@ -15,10 +16,8 @@ from doctor.facts.ascend.network import (
 )
 from doctor.facts.ascend.ports import (
     NPU_COUNTERS,
-    NPU_LINK_HISTORY,
     NPU_OPTICS,
     NPU_PORTS,
-    LinkChange,
     Neighbour,
 )
 from tests.support.captures import SAMPLES, printed, sample
@@ -31,7 +30,7 @@ FACTS = {
     for module in (network, ports)
     for fact in vars(module).values()
     if isinstance(fact, Fact) and fact is not HCCN_CONF
-}
+} | {NPU_LINK_HISTORY.name: NPU_LINK_HISTORY}
 
 
 def framed(answers: Mapping[int, str], rc: int = 0) -> str:

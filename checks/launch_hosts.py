@@ -13,6 +13,7 @@ from doctor.api import (
     Damage,
     Evidence,
     JobPlan,
+    Place,
     Problem,
     Scope,
     Severity,
@@ -495,15 +496,30 @@ def _unnumbered(
         if agent is None or not goes_by_node_rank(process) or agent.unknown("node_rank") or agent.node_rank:
             continue
         first = agent.launcher.first_node
-        if not first and not _without_configuration(names.launch, plan, files):
+        lacking = [] if first else _without_configuration(names.launch, plan, files)
+        if not first and not lacking:
             continue
         option, variable = agent.spelled("node_rank"), f"{agent.launcher.options.variables}NODE_RANK"
         own = {host: logins[host].variables.get(variable, "") for host in plan.names if host in logins}
         given = any(own.values()) and variable != "NODE_RANK"
         same = grouped((own.get(host) or first, host) for host in plan.names)
         hosts = max(same.values(), key=len)
-        if len(own) < len(plan.names) or (in_pods and not given):
+        unseen = names.launch.unread or process.apart or len(own) < len(plan.names)
+        if unseen or (in_pods and not given):
             yield f"{process.source}: {option} is not given, which is right on one host only"
+        elif not first and len(lacking) < len(plan.names):
+            yield replace(
+                _problem(
+                    names,
+                    [process],
+                    f"the host has no {names.launch.configs[0]}, and the script gives no {option}",
+                    f"{names.launch.configs[0]} with its own machine_rank, as on the other hosts",
+                    f"there is no such file on {fold(lacking)}",
+                    _one_for_each(option, plan),
+                ),
+                hosts=tuple(lacking),
+                where=tuple(Place(host=host) for host in lacking),
+            )
         elif len(hosts) > 1:
             number = own[hosts[0]] or first
             what = f"{variable}={number}" if own[hosts[0]] and given else f"no {option}"
@@ -523,15 +539,19 @@ def _unnumbered(
 
 def _without_configuration(
     launch: Launch, plan: JobPlan, files: Mapping[str, Mapping[str, HostFile]]
-) -> bool:
-    """Whether no host has the file that its launcher would read."""
+) -> Sequence[str]:
+    """The hosts that lack the file that their launcher would read; none unless all are known."""
     if len(launch.configs) != 1 or launch.unread:
-        return False
+        return []
     place = launch.configs[0].removeprefix("~")
-    found = [
-        file for host in plan.names for path, file in files.get(host, {}).items() if path.endswith(place)
-    ]
-    return len(found) == len(plan.names) and all("no such file" in file.trouble for file in found)
+    found = {
+        host: file.trouble
+        for host in plan.names
+        for path, file in files.get(host, {}).items()
+        if path.endswith(place)
+    }
+    lacking = [host for host, trouble in found.items() if "no such file" in trouble]
+    return lacking if len(found) == len(plan.names) else []
 
 
 def _configured_on_hosts(

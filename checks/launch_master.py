@@ -130,6 +130,7 @@ def master_not_here(
         if spans and plan.several_hosts:
             yield from _each_its_own(names)
             yield from _by_logins(names, logins or {}, plan)
+            yield from _first_by_logins(names, logins or {}, plan)
             yield from _nobody_of_logins(names, logins or {}, plan, doubts, routes or {})
     if doubts:
         more = f"; and {len(doubts) - 4} more" if len(doubts) > 4 else ""
@@ -306,6 +307,24 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
                 remark(f"set {name} in the script, for all hosts"),
             ),
         )
+
+
+def _first_by_logins(
+    names: LaunchNames, logins: Mapping[str, Environment], plan: JobPlan
+) -> Iterator[Problem]:
+    """The problem of a master on another host than the one whose login has the first number of a node."""
+    for master, processes in _masters(names.launch):
+        agent = launcher(processes[0])
+        if agent is None or agent.node_rank or agent.unknown("node_rank") or processes[0].apart:
+            continue
+        if master.on == "any host" or not goes_by_node_rank(processes[0]) or names.launch.unread:
+            continue
+        variable = f"{agent.launcher.options.variables}NODE_RANK"
+        own = {host: logins[host].variables.get(variable) for host in plan.names if host in logins}
+        zero = [host for host, number in own.items() if (number or agent.launcher.first_node) == "0"]
+        owners = names.directory.owners(master.address)
+        if any(own.values()) and len(zero) == 1 and owners and zero[0] not in owners:
+            yield _not_first(names, master, processes, fold(sorted(owners)), zero[0])
 
 
 def _coordinators(
@@ -505,6 +524,8 @@ def _seen_elsewhere(
     one = next((each for each in (own, book.owners(master.address)) if len(each) == 1), frozenset())
     owner = book.host(master.address) or next(iter(one), None)
     if as_address(master.address):
+        holders = sorted(book.owners(master.address))
+        yield from [_of_several(names, master, processes, holders, plan)] if len(holders) > 1 else ()
         return
     if owner is None and len(own) > 1:
         yield _of_several(names, master, processes, sorted(own), plan)
@@ -545,15 +566,20 @@ def _seen_elsewhere(
 def _of_several(
     names: LaunchNames, master: Master, processes: list[ProcessEnv], own: list[str], plan: JobPlan
 ) -> Problem:
+    name = as_address(master.address) is None
+    what = "name" if name else "address"
     return Problem(
-        "the name of the master means several hosts: each takes itself for the master",
+        f"the {what} of the master means several hosts: each takes itself for the master",
         expected="the address of the host of rank 0, on every host",
         actual=f"{master.address} is {fold(own)}, by {master.said}",
         subject=names.subject(f"master {master.address}"),
         where=tuple(Place(host=host) for host in own),
         confidence=Confidence.CERTAIN,
         evidence=(
-            Evidence(f"getent ahosts {master.address}", f"an own address on each of {fold(own)}"),
+            Evidence(
+                f"getent ahosts {master.address}" if name else "ip -o addr show",
+                f"an own address on each of {fold(own)}",
+            ),
             *names.said(processes[:1], master.said),
         ),
         commands=_typed(names, master, plan.data_address(own[0]) or "ADDRESS-OF-RANK-0"),

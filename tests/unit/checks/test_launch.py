@@ -908,3 +908,33 @@ def test_a_script_may_inherit_what_it_does_not_set(tmp_path: Path) -> None:
 def test_equal_findings_of_several_ranks_are_merged() -> None:
     (problem,), _ = judged(TIMEOUTS, running(**torch_job(HCCL_CONNECT_TIMEOUT=7200)))
     assert len(problem.where) == 16
+
+
+def test_an_address_that_every_host_has(tmp_path: Path) -> None:
+    """As that of docker0; what only a part of them has beside the master is sound."""
+    launch = read(
+        tmp_path, "torchrun --nnodes=2 --node_rank=$R --nproc_per_node=8 --master_addr=172.17.0.1 t.py\n"
+    )
+    known = the_facts()
+    docker = {"docker0": ("172.17.0.1",)}
+    both = {host: {**own, **docker} for host, own in known["addresses"].items()}
+    (problem,) = judged(MASTER, [launch], facts={"addresses": both})[0]
+    assert "the address of the master means several hosts" in problem.summary
+    assert (problem.hosts, problem.severity) == ((), None)
+    one = {**known["addresses"], "node1": both["node1"]}
+    assert judged(MASTER, [launch], facts={"addresses": one})[0] == []
+    other = read(tmp_path, "torchrun --nnodes=2 --node_rank=$R --nproc_per_node=8 --master_addr=node1 t.py\n")
+    assert judged(MASTER, [other], facts={"addresses": both})[0] == []
+
+
+@pytest.mark.parametrize(("ranks", "found"), [("01", 0), ("10", 1), (" 1", 0), ("1 ", 1), ("  ", 0)])
+def test_the_first_host_by_the_logins_is_that_of_the_master(ranks: str, found: int, tmp_path: Path) -> None:
+    launch = read(tmp_path, "torchrun --nnodes=2 --nproc_per_node=8 --master_addr=node1 t.py\n")
+    logins = {
+        f"node{n}": Environment({"PET_NODE_RANK": rank} if rank.strip() else {})
+        for n, rank in enumerate(ranks, 1)
+    }
+    problems, _ = judged(MASTER, [launch], facts={"environment": logins})
+    assert [each.summary for each in problems] == [
+        "the master's address is not that of the host of rank 0"
+    ] * found

@@ -249,6 +249,22 @@ def test_a_number_of_a_node_that_nobody_gives(
     assert all(each.hosts == () for each in found)
 
 
+def test_a_host_without_the_configuration_that_the_others_have(tmp_path: Path) -> None:
+    line = "accelerate launch --num_machines=2 --num_processes=16 --main_process_ip=node1"
+    launch = read(tmp_path, f"{line} train.py\n")
+    own = [
+        HostFile("", trouble="there is no such file"),
+        HostFile("1", CONFIG.format(kind="MULTI_GPU", rank=1, hosts=2)),
+    ]
+    tables = {f"node{n}": {f"/root{launch.configs[0][1:]}": file} for n, file in enumerate(own, 1)}
+    facts = {"environment": dict.fromkeys(tables, Environment({})), "tables": tables}
+    (found,), _ = judged(CHECK, [launch], facts=facts)
+    assert (found.hosts, found.severity) == (("node1",), None)
+    assert "has no ~/.cache/huggingface/accelerate/default_config.yaml" in found.summary
+    sound = read(tmp_path, f"{line} --machine_rank=$R train.py\n")
+    assert judged(CHECK, [sound], facts=facts) == ([], "")
+
+
 def test_a_pod_may_be_given_its_number_later(tmp_path: Path) -> None:
     launch = read(tmp_path, f"torchrun --nnodes=2 {MASTER} train.py\n")
     logins = dict.fromkeys(("node1", "node2"), Environment({}))

@@ -76,10 +76,11 @@ def data_address_duplicate(
         ):  # one host, or containers that share the network of their host
             continue
         named = {data.source for host in hosts if (data := plan.host(host).data)} & plan.env.keys()
-        if named and is_loopback(address) and {*hosts} == {*plan.names}:
+        if named and {*hosts} == {*plan.names}:
             name = named.pop()
+            what = "loopback" if is_loopback(address) else f"{address}, which every host has"
             yield Problem(
-                f"{name} of the launch names loopback: no rank of another host can connect to it",
+                f"{name} of the launch names {what}: no rank of another host can connect to it",
                 expected="the interface of an address that the other hosts reach",
                 actual=f"{name}={plan.env[name]}",
                 subject=f"{name}={plan.env[name]}",

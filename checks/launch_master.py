@@ -1,5 +1,6 @@
 """The launch: whether the master address of all ranks belongs to the host of rank 0."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from shlex import quote
@@ -115,7 +116,7 @@ def master_not_here(
                     continue
                 yield from _unresolved(names, master, processes, spans, in_pods)
                 if spans and not in_pods and not (launch.live and _has_met(launch, processes)):
-                    yield from _seen_elsewhere(names, master, processes, routes or {}, plan)
+                    yield from _seen_elsewhere(names, master, processes, routes or {}, plan, addresses)
                 if spans and (why := _unusable(master.address)):
                     yield _of_no_host(names, master, processes, plan, why)
                     continue
@@ -126,12 +127,12 @@ def master_not_here(
                 alone = launch.complete and None not in hosts and len(set(hosts)) == 1
                 yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
         if plan.several_hosts and not in_pods and not any(each.loop or each.chosen for each in launch.told):
-            yield from _coordinators(names, plan, doubts, routes or {})
+            yield from _coordinators(names, plan, doubts, routes or {}, addresses)
         if spans and plan.several_hosts:
             yield from _each_its_own(names)
             yield from _by_logins(names, logins or {}, plan)
             yield from _first_by_logins(names, logins or {}, plan)
-            yield from _nobody_of_logins(names, logins or {}, plan, doubts, routes or {})
+            yield from _nobody_of_logins(names, logins or {}, plan, doubts, routes or {}, addresses)
     if doubts:
         more = f"; and {len(doubts) - 4} more" if len(doubts) > 4 else ""
         raise Undecided("; ".join(list(doubts)[:4]) + more)
@@ -219,6 +220,8 @@ def _no_name(names: LaunchNames, master: Master, processes: list[ProcessEnv], he
     )
 
 
+OF_A_SERVICE = r"lo|dummy\d*|kube-ipvs\d*|nodelocaldns"
+"""Interfaces on which every host may have the address of a service that is forwarded to one of them."""
 OWN = {
     "own address": (
         "every host takes itself for the master: each waits for itself",
@@ -328,7 +331,11 @@ def _first_by_logins(
 
 
 def _coordinators(
-    names: LaunchNames, plan: JobPlan, doubts: dict[str, None], routes: Mapping[str, Routes]
+    names: LaunchNames,
+    plan: JobPlan,
+    doubts: dict[str, None],
+    routes: Mapping[str, Routes],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Iterator[Problem]:
     """The problem of processes of JAX that meet at an address of no host of the job, or each at its own."""
     told = [each for each in names.launch.told if not each.apart and not each.source.endswith(")")]
@@ -339,6 +346,7 @@ def _coordinators(
             if is_loopback_name(master.address):
                 yield _loopback(names, master, told, plan, Confidence.STRONG)
             else:
+                yield from _seen_elsewhere(names, master, told, routes, plan, addresses)
                 yield from _elsewhere(names, master, told, doubts, False, routes)
 
 
@@ -348,6 +356,7 @@ def _nobody_of_logins(
     plan: JobPlan,
     doubts: dict[str, None],
     routes: Mapping[str, Routes],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Iterator[Problem]:
     """The problem of a master or a port that all logins name alike, and that is none."""
     told = [each for each in names.launch.told if not each.apart]
@@ -356,6 +365,7 @@ def _nobody_of_logins(
         if len(said) == 1 and (address := said.pop()) and not is_loopback_name(address):
             master = Master(address, "", f"{name} of the logins", "any host")
             yield from _unresolved(names, master, told, True, False)
+            yield from _seen_elsewhere(names, master, told, routes, plan, addresses)
             yield from _elsewhere(names, master, told, doubts, False, routes)
     for name in {*plan.inherited} & {*PORTS} if logins.keys() >= {*plan.names} else ():
         said = {logins[host].variables.get(name, "") for host in plan.names}
@@ -509,8 +519,10 @@ def _seen_elsewhere(
     processes: list[ProcessEnv],
     routes: Mapping[str, Routes],
     plan: JobPlan,
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Iterator[Problem]:
-    """The problem of a name that a host takes for another machine than that of the master.
+    """The problem of a name that a host takes for another machine than that of the master, or of an address
+    that is none's alone.
 
     An address that its host does not have may be forwarded to it, unless it is that of another host of the
     job, or of a network that the host is in itself, or others know the right one.
@@ -524,7 +536,10 @@ def _seen_elsewhere(
     one = next((each for each in (own, book.owners(master.address)) if len(each) == 1), frozenset())
     owner = book.host(master.address) or next(iter(one), None)
     if as_address(master.address):
-        holders = sorted(book.owners(master.address))
+        found = (
+            (host, name) for host, own in addresses.items() for name in own if master.address in own[name]
+        )
+        holders = sorted({host for host, name in found if not re.fullmatch(OF_A_SERVICE, name)})
         yield from [_of_several(names, master, processes, holders, plan)] if len(holders) > 1 else ()
         return
     if owner is None and len(own) > 1:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from doctor.job.wishes import JobWishes
 from doctor.model import Finding, Host, UnreachedHost, UnreachedKind
 from tests.support.cases import cases
 from tests.support.recordings import heard, mesh, recording, report
@@ -57,3 +58,17 @@ def test_the_owner_cannot_be_asked_because_another_host_answers() -> None:
     seen = report(replace(of, heard=rest, unreached=unreached, mesh=mesh(["n1", "n3"])))
     (one,) = [each for each in seen.findings if each.check == "data-address-duplicate"]
     assert (one.hosts, one.status.value) == (("n1",), "fail")
+
+
+def test_an_interface_of_the_launch_with_one_address_on_all_hosts() -> None:
+    """As docker0: the launch is at fault, and no host."""
+    listed = "1: lo inet 127.0.0.1/8\n2: eth0 inet 10.0.0.{}/24\n3: docker0 inet 172.17.0.1/16\n"
+    own = {name: heard(n, NAMES, addresses=listed.format(n)) for n, name in enumerate(NAMES, 1)}
+    wishes = JobWishes(env={"GLOO_SOCKET_IFNAME": "docker0"})
+    seen = report(recording(NAMES, heard=own, wishes=wishes))
+    (found,) = [each for each in seen.findings if each.check == "data-address-duplicate"]
+    assert (found.hosts, found.status.value) == ((), "fail")
+    assert "GLOO_SOCKET_IFNAME of the launch names 172.17.0.1, which every host has" in found.summary
+    sound = JobWishes(env={"GLOO_SOCKET_IFNAME": "eth0"})
+    seen = report(recording(NAMES, heard=own, wishes=sound))
+    assert not [each for each in seen.findings if each.check == "data-address-duplicate"]

@@ -921,6 +921,10 @@ def test_an_address_that_every_host_has(tmp_path: Path) -> None:
     (problem,) = judged(MASTER, [launch], facts={"addresses": both})[0]
     assert "the address of the master means several hosts" in problem.summary
     assert (problem.hosts, problem.severity) == ((), None)
+    service = {host: {**own, "kube-ipvs0": ("172.17.0.1",)} for host, own in known["addresses"].items()}
+    assert judged(MASTER, [launch], facts={"addresses": service})[0] == []
+    coordinator = read(tmp_path, "python t.py --coordinator_address=172.17.0.1:1 --process_id=$R\n")
+    assert len(judged(MASTER, [coordinator], facts={"addresses": both})[0]) == 1
     one = {**known["addresses"], "node1": both["node1"]}
     assert judged(MASTER, [launch], facts={"addresses": one})[0] == []
     other = read(tmp_path, "torchrun --nnodes=2 --node_rank=$R --nproc_per_node=8 --master_addr=node1 t.py\n")

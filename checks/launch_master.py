@@ -536,10 +536,8 @@ def _seen_elsewhere(
     one = next((each for each in (own, book.owners(master.address)) if len(each) == 1), frozenset())
     owner = book.host(master.address) or next(iter(one), None)
     if as_address(master.address):
-        found = (
-            (host, name) for host, own in addresses.items() for name in own if master.address in own[name]
-        )
-        holders = sorted({host for host, name in found if not re.fullmatch(OF_A_SERVICE, name)})
+        at = ((host, name) for host, own in addresses.items() for name in own if master.address in own[name])
+        holders = sorted({host for host, name in at if not re.fullmatch(OF_A_SERVICE, name)})
         yield from [_of_several(names, master, processes, holders, plan)] if len(holders) > 1 else ()
         return
     if owner is None and len(own) > 1:

@@ -123,7 +123,7 @@ def launch_ranks(
                 doubts.append(found)
         absent, doubt = missing_ranks(launch, plan.names)
         yield from (_missing(names, each) for each in absent)
-        doubts += [doubt] if doubt else []
+        doubts += [text for text in (doubt, _no_node_rank(names)) if text]
         if silent and launch.live and not launch.met:
             doubts.append(f"{launch.name}: which ranks run on {fold(silent)} is not known")
     if doubts:
@@ -583,6 +583,16 @@ def _opens_its_port(process: ProcessEnv) -> bool:
     return alone and (
         max(size or 0 for size in sizes) > 1 or "rdzv_backend" in agent.launcher.options.defaults
     )
+
+
+def _no_node_rank(names: LaunchNames) -> str:
+    """Why a single script cannot be right for every host: it makes each of them node 0."""
+    processes = names.launch.told
+    if names.launch.live or len(processes) != 1 or not goes_by_node_rank(processes[0]):
+        return ""
+    if node_rank_of(processes[0]) is not None or _node_rank(processes[0]) is None or processes[0].loop:
+        return ""
+    return f"{processes[0].source}: --node_rank is not given, which is right on one host only"
 
 
 def _node_rank(process: ProcessEnv) -> LaunchNumber | None:

@@ -34,6 +34,7 @@ MOST_ODD = 10
 MOST_FOLLOW = 12
 """Consequences that are reported."""
 _OVER = "the log says later that the training is over; so may its script, if its program ended here"
+_ON = "the log goes on after it; others may have written that, if it was the program that ended here"
 _OF_LOSS = re.compile(r"(?i)\b(?:nan|inf|(?:not |non-?)finite|diverged?)\b")
 _CAUSES = {Role.ROOT, Role.NAMES, Role.CONFIRMS}
 _TOLD = (" lost their ", " lost its ", " waited ")
@@ -147,12 +148,13 @@ def _charges(case: LogCase, blames: Sequence[LogBlame], curves: Sequence[LogCaus
 
 
 def _doubted(case: LogCase) -> list[LogCause]:
-    """What complained before the log says that the training is over: it accuses nobody."""
+    """What complained before the log goes on or says that the training is over: it accuses nobody."""
     events = case.doubted
     if not events:
         return []
     says = told(tuple(dict.fromkeys(party for each in events[:1] for party in each.who)), events[0], events)
-    blame = LogBlame(says, (), tuple(events), Confidence.SUSPECT, (_OVER,), role=Role.CONSEQUENCE)
+    why = _ON if any(each.kind is SuspectKind.DIED for each in events) else _OVER
+    blame = LogBlame(says, (), tuple(events), Confidence.SUSPECT, (why,), role=Role.CONSEQUENCE)
     return [replace(blame.charge(), checks=())]
 
 

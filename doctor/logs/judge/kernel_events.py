@@ -21,7 +21,7 @@ _OF_PROCESSES = re.compile(r"kernel-(?:segfault|oom)$|gpu-xid-(?:13|31|43|45)$|a
 _OOM = "kernel-oom"
 """It may end a rank, whatever the program of the rank is called."""
 _STARTS = "|".join(re.escape(n[:15]) for e in LAUNCHERS if e is not SRUN for n in (*e.commands, *e.programs))
-_RANKS = re.compile(
+RANKS = re.compile(
     r"(?:i?python|pt_|torch|vllm|sglang|train|mpi|hydra|nccl|rccl|cuda|all_reduce|horovod|mindspore|ascend|ray)"
     rf"|(?:{_STARTS})\b",
     re.IGNORECASE,
@@ -59,7 +59,7 @@ def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool, alone: bo
     ours = {
         id(each): each.symptom.id
         for each in sightings
-        if id(each) in ranks or _RANKS.match(names[id(each)]) or ("pci" in each.taken and not names[id(each)])
+        if id(each) in ranks or RANKS.match(names[id(each)]) or ("pci" in each.taken and not names[id(each)])
     }
     others = not alone or any(each.symptom.id != _OOM for each in sightings)
 
@@ -89,7 +89,7 @@ def of_another_container(sighting: Sighting, name: str = "") -> bool:
     name = name or sighting.taken.get("process", "")
     texts = [sighting.first.text, sighting.last.text]
     own = any(map(own_limit, texts))
-    return own and bool(name) and not _RANKS.match(name) and not any(map(_OF_JOB.search, texts))
+    return own and bool(name) and not RANKS.match(name) and not any(map(_OF_JOB.search, texts))
 
 
 def _pid(sighting: Sighting) -> str:

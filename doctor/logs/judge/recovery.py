@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from doctor.logs.judge.clocks import TOGETHER, Clocks
 from doctor.logs.judge.event import Event, explains, is_raised
+from doctor.logs.judge.kernel_events import RANKS
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, apart
 from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Sighting
@@ -59,12 +60,14 @@ class Recovery:
     def weighed(self, event: Event) -> Event:
         """The event, marked if its rank or its job went on after it."""
         last, harmless = event.sighting.last, bool(event.sighting.symptom.needs)
-        dead = event.kind is SuspectKind.DIED and not harmless  # nobody goes on after a signal
-        went_on = not dead and self._went_on(last, event.by.rank, harmless)
+        died = event.kind is SuspectKind.DIED
+        dead = died and not harmless  # nobody goes on after a signal; who is not known may be no rank
+        went_on = not dead and self._went_on(last, event.by.rank, harmless and not died)
         later = any(self._later(last, step) for step in self._every)
         alone = self._alone and (later or self._ends_well(event))
         if (not _lasts(event.sighting) and (went_on or alone)) or (not dead and self._printed_on(last)):
-            return replace(event, overcome=True)
+            ours = any(RANKS.match(word.rpartition("/")[2]) for word in last.text.split())
+            return replace(event, overcome=True, doubted=died and not went_on and ours)
         may = event.kind in (SuspectKind.ROOT, SuspectKind.AFTER) and not self._ended
         over = self._over(event) if may else None
         sure = harmless or (over is not None and over.form is Form.ELASTIC)

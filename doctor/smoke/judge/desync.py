@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from doctor.model import Evidence
 from doctor.smoke.events import TrainStep
-from doctor.smoke.judge.cells import Cell, alike, cells, everybody, vote
+from doctor.smoke.judge.cells import Cell, Vote, alike, cells, everybody, vote
 from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.gradient_sum import first_loss, projections
 from doctor.smoke.judge.nondeterminism import close
@@ -20,15 +20,17 @@ def judge_desync(result: SmokeResult) -> Iterator[SmokeCharge]:
             continue
         unreduced, wrong = list(_unreduced(result, cell)), first_loss(cell)
         end = wrong[0].step if wrong else cell.shape.steps
+        before: Mapping[int, TrainStep] = {}
         for step, said in enumerate(cell.common_steps(cell.places)):
             if not all(each.finite for each in said.values()):
                 break
             found = list(_losses(cell, step, said)) or (
-                unreduced if step == end else list(_parameters(cell, step, said))
+                unreduced if step == end else list(_parameters(cell, step, said, before))
             )
             if found or step >= end:
                 yield from found
                 break
+            before = said
 
 
 def _initial(cell: Cell) -> Iterator[SmokeCharge]:
@@ -101,13 +103,20 @@ def _weights(cell: Cell, said: Mapping[int, TrainStep], column: list[int]) -> Ma
     return close({p: weights for p in column if (weights := said[p].weights)}, cell.within)
 
 
-def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[SmokeCharge]:
-    """Parameters that differ after a step with right gradients: the update or the memory is at fault."""
+def _parameters(
+    cell: Cell, step: int, said: Mapping[int, TrainStep], before: Mapping[int, TrainStep]
+) -> Iterator[SmokeCharge]:
+    """Parameters that differ after a step with right gradients: the update or the memory is at fault. Of two
+    replicas, it is the one whose parameters the step did not change.
+    """
     odd: set[int] = set()
     decided = True
     lines: list[str] = []
     for column in cell.columns:
         found = vote(_weights(cell, said, column)) if alike(cell, column) else None
+        same = [place for place in column if before and said[place].params == before[place].params]
+        if found and not found.decided and 0 < len(same) < len(column):
+            found = Vote(tuple(same), True)
         if found:
             odd.update(found.odd)
             decided = decided and found.decided

@@ -68,6 +68,17 @@ def test_what_ended_the_run_comes_before_what_followed(charge: SmokeCharge, left
     assert bool(judge_data(result, [replace(charge, ranks=(2,))])) == left
 
 
+@pytest.mark.parametrize("changes", [False, True])
+def test_of_two_replicas_the_one_that_a_step_did_not_change_is_named(changes: bool) -> None:
+    """If both changed, either may be wrong."""
+    result = run_of("2x1")
+    old = next(step.params for step in result.ranks[1].steps if step.step == 11)
+    kept = steps(1, lambda s: changed(s, params=old), 12, 13)
+    (charge,) = judge_data(both(*([] if changes else [kept]), drifted(1, 12 if changes else 13))(result))
+    assert (charge.check, charge.step) == ("smoke-desync", 12)
+    assert (charge.ranks, charge.undecided) == (((0, 1), True) if changes else ((1,), False))
+
+
 @pytest.mark.parametrize("late", [1, 3, 25])
 def test_sums_from_mismatched_calls_are_charged_to_no_rank(late: int) -> None:
     """Rank 3 skipped an all-reduce; rank 1 received what rank 3 sent in the next step instead. The pages show

@@ -216,7 +216,7 @@ def npu_desk(rack: Rack, tmp_path: Path) -> Path:
         (tmp_path / f"env{rank}.log").write_text("".join(lines))
     (tmp_path / "launch.sh").write_text(
         "export HCCL_CONNECT_TIMEOUT=600\n"
-        "torchrun --nnodes=3 --nproc_per_node=8 --master_addr=node1 --master_port=29500 train.py\n"
+        "torchrun --nnodes=3 --node_rank=$NODE_RANK --nproc_per_node=8 --master_addr=node1 train.py\n"
     )
     return tmp_path
 

@@ -55,7 +55,7 @@ class _Transfers:
         self.buffers: dict[str, Any] = {}
 
     def _buffer(self, size: int) -> Any:
-        return self.framework.tensor(bytes(size), "uint8")
+        return self.framework.tensor(bytearray(size), "uint8")
 
     def round_trip(self, peer: int) -> float:
         """The quickest of several round trips, in seconds: distance delays all, a busy processor only some.

@@ -126,7 +126,7 @@ class Framework:
 
     # Numbers.
 
-    def tensor(self, data: bytes, dtype: str) -> Any:
+    def tensor(self, data: bytes | bytearray, dtype: str) -> Any:
         """A flat tensor on the device. Types are named as in `encoding`."""
         raise NotImplementedError
 

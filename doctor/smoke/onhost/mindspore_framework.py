@@ -172,7 +172,7 @@ class MindSpore(Framework):
 
     # Numbers.
 
-    def tensor(self, data: bytes, dtype: str) -> Any:
+    def tensor(self, data: bytes | bytearray, dtype: str) -> Any:
         if dtype == "bfloat16":
             halves = numpy.frombuffer(data, numpy.uint16).astype(numpy.uint32) << 16
             return Tensor(halves.view(numpy.float32)).astype(mindspore.bfloat16)

@@ -128,7 +128,7 @@ class Torch(Framework):
 
     # Numbers.
 
-    def tensor(self, data: bytes, dtype: str) -> Tensor:
+    def tensor(self, data: bytes | bytearray, dtype: str) -> Tensor:
         return _tensor(data, getattr(torch, dtype)).to(self.device)
 
     def zeros(self, elements: int) -> Tensor:
@@ -206,5 +206,6 @@ class Torch(Framework):
         }
 
 
-def _tensor(data: bytes, dtype: torch.dtype) -> Tensor:
-    return torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.zeros(0, dtype=dtype)
+def _tensor(data: bytes | bytearray, dtype: torch.dtype) -> Tensor:
+    own = data if isinstance(data, bytearray) else bytearray(data)
+    return torch.frombuffer(own, dtype=dtype) if data else torch.zeros(0, dtype=dtype)

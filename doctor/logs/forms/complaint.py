@@ -10,7 +10,7 @@ _TABLE = [rows for _, *rows in table(__file__, "complaint.txt")]
 TRIGGERS = tuple(map(str.encode, _TABLE[0]))
 _NOT, _ADVISES, _INSTEAD, _ENDS, _BEGINS, _CONTAINER, _SAYS = map("|".join, _TABLE[1:])
 _NOT_ONE = re.compile(rf"\b(?:{_NOT})\b", re.IGNORECASE)
-_ADVICE, _POD, _FAILED, _GOES_ON = map(re.compile, (_ADVISES, _CONTAINER, _SAYS, rf"(?i){_INSTEAD}"))
+_ADVICE, _POD, _FAILED, _GOES_ON = map(re.compile, (_ADVISES, _CONTAINER, _SAYS, _INSTEAD))
 _STARTS = re.compile(_BEGINS.replace("@ENDS@", f"(?:{_ENDS})"), re.IGNORECASE)
 GLOG = re.compile(
     rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d|\d: [EF] [\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6}\] "
@@ -45,7 +45,7 @@ def complains(text: str, facts: LineFacts) -> bool:
         return False  # it continues a message
     if facts.form in _NOISE or facts.level in ("INFO", "DEBUG"):
         return False
-    if _ADVICE.search(begins) or (facts.level and _GOES_ON.search(begins)):
+    if facts.form is not Form.PYTHON and (_ADVICE.search(begins) or _GOES_ON.match(begins)):
         return False
     if facts.record and (own[:1].isspace() or own.startswith(("^", "~", "Traceback (most recent"))):
         return False

@@ -22,6 +22,7 @@ from tests.gpu_proof.attempts import (
     healthy,
     injected,
     left_out,
+    place_of,
     shape_of,
     shared,
     too_few,
@@ -78,7 +79,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--backend", choices=("nccl", "gloo"), default="nccl")
     parser.add_argument("--ranks-per-gpu", type=int, default=1, help="share each GPU: NCCL_HOSTID by rank")
     parser.add_argument("--options", default="", help="more of doctor's options: '--plan dp=2,tp=2'")
-    parser.add_argument("--faults", nargs="*", choices=tuple(KINDS), default=tuple(KINDS), metavar="KIND")
+    words = [*KINDS, *(f"{name}/{of}" for name, kind in KINDS.items() for of in kind.groups.split(",") if of)]
+    parser.add_argument(
+        *("--faults",),
+        nargs="*",
+        choices=words,
+        default=tuple(KINDS),
+        metavar="KIND[/GROUP]",
+        help="the faults, each of the usual group or of another one",
+    )
     return parser.parse_args()
 
 
@@ -126,10 +135,10 @@ def prove(doctor: Doctor, recording: Path, faults: Sequence[str]) -> Iterator[At
         return
     shape = shape_of(ran)
     if on_gpus and not doctor.options:
-        yield shared(doctor.run("smoke", "--ranks-per-host", str(2 * shape.ranks)))
+        yield shared(doctor.run("smoke", "--ranks-per-host", str(2 * shape.world)))
     for kind in faults:
         if fits(kind, shape):
-            yield injected(kind, shape, doctor.run("smoke", "--inject", f"{kind}@{shape.victim}"))
+            yield injected(kind, shape, doctor.run("smoke", "--inject", place_of(kind, shape)))
         else:
             yield left_out(kind, too_few(kind))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from doctor.smoke.inject import KINDS
+from doctor.smoke.onhost.shape import CellShape
 from tests.trials.kinds import INSIDE, truth_of
 from tests.trials.outcome import Ran, Truth, judged, sentence, trouble
 
@@ -25,19 +26,6 @@ class Attempt:
     right: bool | None = None
     code: int | None = None
     seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The ranks of the healthy run; `tp` of them share a model."""
-
-    ranks: int
-    tp: int
-
-    @property
-    def victim(self) -> int:
-        """The last rank: if there are several, it does not lead any other."""
-        return self.ranks - 1
 
 
 def examined(ran: Ran, *, on_gpus: bool = True) -> Attempt:
@@ -62,11 +50,17 @@ def healthy(ran: Ran, tried: str = WITHOUT_FAULT) -> Attempt:
     return _attempt(tried, "it passes", found, right, ran)
 
 
-def shape_of(ran: Ran) -> Shape:
+def shape_of(ran: Ran) -> CellShape:
     """The shape of a smoke run that passed."""
     assert ran.report is not None
     smoke = ran.report["smoke"]
-    return Shape(len(smoke["ranks"]), smoke["layout"]["tp"])
+    layout = {name: value for name, value in smoke["layout"].items() if name in CellShape._fields}
+    return CellShape(hosts=(len(smoke["ranks"]),), steps=0, seed=0, **layout)
+
+
+def victim(shape: CellShape) -> int:
+    """The last rank: if there are several, it does not lead any other."""
+    return shape.world - 1
 
 
 def shared(ran: Ran) -> Attempt:
@@ -79,42 +73,58 @@ def shared(ran: Ran) -> Attempt:
     return _attempt("smoke run, two ranks a GPU", expected, f"NCCL refuses: {refused[0].strip()}", True, ran)
 
 
-def fits(kind: str, shape: Shape) -> bool:
-    """Whether this many ranks would show the fault."""
+def fits(word: str, shape: CellShape) -> bool:
+    """Whether this layout would show the fault: KIND, or KIND/GROUP for a call of another group."""
+    name, _, group = word.partition("/")
+    kind = KINDS[name]
+    group = group or kind.group
+    formed = group in shape.groups or (group == "pair" and shape.stages > 1)
     return (
-        not KINDS[kind].group
-        and KINDS[kind].ranks <= shape.ranks
-        and KINDS[kind].replicas <= shape.ranks // shape.tp
+        (not group or formed)
+        and kind.ranks <= shape.world
+        and kind.stage <= shape.world // shape.stages
+        and kind.replicas <= shape.dp
     )
 
 
-def injected(kind: str, shape: Shape, ran: Ran) -> Attempt:
+def injected(word: str, shape: CellShape, ran: Ran) -> Attempt:
     host = ran.report["hosts"][0]["name"] if ran.report else ""
-    place = f"{kind}@{shape.victim}"
-    first = shape.victim - shape.victim % shape.tp
-    truths = [truth_of(INSIDE[kind], shape.victim, range(first, first + shape.tp), lambda _: host)]
-    if shape.ranks == 1:  # it also means all ranks, and the report may say that
+    kind = word.partition("/")[0]
+    rank = victim(shape)
+    place = place_of(word, shape)
+    replica = shape.replica(shape.dp_of(rank))
+    truths = [truth_of(INSIDE[kind], rank, replica, lambda _: host)]
+    if shape.world == 1:  # it also means all ranks, and the report may say that
         truths.append(Truth(INSIDE[kind].checks, frozenset(), frozenset()))
     outcome = max((judged(kind, 0, place, truth, ran) for truth in truths), key=lambda each: each.right)
     found = "; ".join(outcome.said) or "nothing was found"
     return _attempt(f"--inject {place}", _expected(kind, shape), found, outcome.right, ran)
 
 
-def left_out(kind: str, why: str) -> Attempt:
-    return Attempt(f"--inject {kind}", KINDS[kind].check, f"not tried: {why}")
+def place_of(word: str, shape: CellShape) -> str:
+    """What `--inject` is given."""
+    kind, slash, group = word.partition("/")
+    return f"{kind}@{victim(shape)}{slash}{group}"
 
 
-def too_few(kind: str) -> str:
-    takes = KINDS[kind]
+def left_out(word: str, why: str) -> Attempt:
+    return Attempt(f"--inject {word}", KINDS[word.partition("/")[0]].check, f"not tried: {why}")
+
+
+def too_few(word: str) -> str:
+    name, _, group = word.partition("/")
+    takes = KINDS[name]
+    if group or takes.group:
+        return f"no rank is in a group {group or takes.group} here"
     return f"it takes {takes.replicas} replicas" if takes.replicas > 1 else f"it takes {takes.ranks} ranks"
 
 
-def _expected(kind: str, shape: Shape) -> str:
-    rank = shape.victim
-    first = rank - rank % shape.tp
-    one = f"rank {rank}" if shape.ranks > 1 else "the only rank"
-    replica = f"ranks {first}-{rank}" if shape.tp > 1 else one
-    where = {"rank": one, "replica": replica, "everybody": "all ranks together"}
+def _expected(kind: str, shape: CellShape) -> str:
+    rank = victim(shape)
+    replica = shape.replica(shape.dp_of(rank))
+    one = f"rank {rank}" if shape.world > 1 else "the only rank"
+    whole = f"ranks {', '.join(map(str, replica))}" if len(replica) > 1 else one
+    where = {"rank": one, "replica": whole, "everybody": "all ranks together"}
     return f"{KINDS[kind].check}, {where[KINDS[kind].reach]}, nobody else"
 
 

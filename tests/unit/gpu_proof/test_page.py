@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 
 from doctor.smoke.inject import KINDS
+from doctor.smoke.onhost.shape import CellShape
 from tests.gpu_proof.attempts import (
     Attempt,
-    Shape,
     examined,
     fits,
     healthy,
     injected,
     left_out,
+    place_of,
     shape_of,
     shared,
+    too_few,
 )
 from tests.gpu_proof.machine import Machine
 from tests.gpu_proof.page import page
@@ -32,6 +34,10 @@ RECORDINGS = Path(__file__).parents[2] / "samples" / "recordings"
 H100S = from_cases(__file__, "H100S", Machine)
 NCCL = from_cases(__file__, "NCCL", str)
 """torch's error, and NCCL's message in it (init.cc)."""
+
+
+def shape(ranks: int, tp: int, **more: Any) -> CellShape:
+    return CellShape(ranks // tp // more.get("pp", 1), tp, (ranks,), 0, 0, **more)
 
 
 def ran(name: str, code: int = 0, **changed: Any) -> Ran:
@@ -76,7 +82,7 @@ def test_a_run_that_was_not_made_is_not_right() -> None:
 
 
 def test_the_shape_is_that_of_the_run_without_a_fault() -> None:
-    assert shape_of(ran("lab-smoke-healthy")) == Shape(8, 2)
+    assert shape_of(ran("lab-smoke-healthy")) == shape(8, 2)
 
 
 OF_RANKS = from_cases(__file__, "OF_RANKS", set[str])
@@ -84,25 +90,37 @@ OF_REPLICAS = {"same-data", "no-sync", "lost-part", "no-update", "param-bit"}
 
 
 @pytest.mark.parametrize(
-    ("shape", "left"),
+    ("formed", "left"),
     [
-        (Shape(4, 2), {"peer", "tag"}),
-        (Shape(2, 2), OF_REPLICAS | {"slow", "peer", "tag"}),
-        (Shape(1, 1), OF_RANKS | OF_REPLICAS | {"slow", "peer", "tag"}),
+        (shape(4, 2), {"peer", "tag"}),
+        (shape(2, 2), OF_REPLICAS | {"slow", "peer", "tag"}),
+        (shape(1, 1), OF_RANKS | OF_REPLICAS | {"slow", "peer", "tag"}),
     ],
 )
-def test_what_takes_more_ranks_is_left_out(shape: Shape, left: set[str]) -> None:
-    assert {kind for kind in KINDS if not fits(kind, shape)} == left
+def test_what_takes_more_ranks_is_left_out(formed: CellShape, left: set[str]) -> None:
+    assert {kind for kind in KINDS if not fits(kind, formed)} == left
+
+
+def test_a_call_of_a_group_is_tried_where_the_group_is_formed() -> None:
+    staged = shape(4, 2, pp=2, micro=4)
+    assert [word for word in ("tag", "skip/pp", "op/tp", "skip/cp") if fits(word, staged)] == [
+        "tag",
+        "skip/pp",
+        "op/tp",
+    ]
+    assert not fits("no-sync", staged)
+    assert place_of("skip/pair", staged) == "skip@3/pair"
+    assert too_few("skip/cp") == "no rank is in a group cp here"
 
 
 def test_a_fault_is_right_if_its_rank_is_named_and_nobody_else() -> None:
-    right = injected("kill", Shape(2, 1), ran("lab-smoke-kill", 1))
+    right = injected("kill", shape(2, 1), ran("lab-smoke-kill", 1))
     assert right.right
     assert right.tried == "--inject kill@1"
     assert right.expected == "smoke-crash, rank 1, nobody else"
-    assert not injected("kill", Shape(1, 1), ran("lab-smoke-kill", 1)).right
-    assert not injected("stuck", Shape(2, 1), ran("lab-smoke-kill", 1)).right
-    missed = injected("kill", Shape(2, 1), ran("lab-smoke-healthy", 1))
+    assert not injected("kill", shape(1, 1), ran("lab-smoke-kill", 1)).right
+    assert not injected("stuck", shape(2, 1), ran("lab-smoke-kill", 1)).right
+    missed = injected("kill", shape(2, 1), ran("lab-smoke-healthy", 1))
     assert (missed.right, missed.found) == (False, "nothing was found")
 
 
@@ -112,9 +130,9 @@ def test_the_only_rank_is_named_or_all_ranks_are() -> None:
     (found,) = [each for each in one.report["findings"] if each["status"] == "fail"]
     nobody = found | {"check": "smoke-loss-nan", "hosts": [], "nodeset": "", "where": []}
     lone = ran("lab-smoke-kill", 1, findings=[nobody])
-    assert injected("nan", Shape(1, 1), lone).right
-    assert injected("nan", Shape(1, 1), lone).expected == "smoke-loss-nan, the only rank, nobody else"
-    assert not injected("nan", Shape(2, 1), lone).right
+    assert injected("nan", shape(1, 1), lone).right
+    assert injected("nan", shape(1, 1), lone).expected == "smoke-loss-nan, the only rank, nobody else"
+    assert not injected("nan", shape(2, 1), lone).right
 
 
 def test_the_refusal_of_nccl_is_shown_in_its_words() -> None:
@@ -136,8 +154,8 @@ def test_another_error_of_ranks_that_share_a_gpu_is_wrong() -> None:
 def test_the_page_counts_what_was_tried_and_names_no_machine() -> None:
     attempts = [
         healthy(ran("lab-smoke-healthy")),
-        injected("kill", Shape(2, 1), ran("lab-smoke-kill", 1)),
-        injected("stuck", Shape(2, 1), ran("lab-smoke-kill", 1)),
+        injected("kill", shape(2, 1), ran("lab-smoke-kill", 1)),
+        injected("stuck", shape(2, 1), ran("lab-smoke-kill", 1)),
         left_out("skip", "it takes 2 ranks"),
         Attempt("a", "b | c", "d\ne", True, 0, 1.0),
     ]

@@ -141,7 +141,7 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
     which = f"process {of[0].by}" if of[0].by else who
     at = f" at {place}" if place else ""
     innocent = "; the network between the ranks is not the cause" if sure and cause in _OWN else ""
-    if of[0].do and place:
+    if of[0].do and (place or "{place}" not in of[0].do):
         return of[0].do.format(who=who, place=place) + innocent
     return {
         Cause.ENDED: f"read the log of {who}, then start the job again",

@@ -127,6 +127,10 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     pid: Pid
     state: Annotated[str, msgspec.Meta(max_length=1)]
     """R, S, D, T, t or Z, as in /proc; empty if the process is gone."""
+    tracer: Word = ""
+    """Who holds it in state t: "process 812 (gdb)"."""
+    timed: bool = False
+    """It has a handler of a signal that comes by itself, as of a timer."""
     cpu: Count = 0
     bytes_moved: Count = 0
     """Bytes read and written. The kernel counts none of send, recv and mapped files."""

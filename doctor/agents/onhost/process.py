@@ -200,3 +200,13 @@ def kernel_place(pid: int) -> str:
             if text not in ("", "0"):
                 return text
     return ""
+
+
+def tracer(pid: int) -> str:
+    """Who traces it, as a debugger does: "process 812 (gdb)"; empty if nobody does."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as status:
+        found = re.search(rb"TracerPid:\s*([1-9]\d*)", status.read())
+        by = found.group(1).decode() if found else ""
+        with open(f"/proc/{by}/comm", "rb") as name:
+            return f"process {by} ({name.read().decode('utf-8', 'replace').strip()})"
+    return ""

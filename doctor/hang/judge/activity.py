@@ -98,7 +98,11 @@ def _for_a_child(
     runs = next((each for each in reversed(children) if waited and each.parent == waited.pid), None)
     if waited and stands and runs and stands.cause is Cause.CHILD:
         again = "" if _state_of(runs.b) else " again and again"
-        words = f"runs {' '.join(runs.command.split())[:LONGEST]}{again}"
+        it = next((activity for child, activity in does if child is runs), stands)
+        why = (
+            f", which {it.words}" if it.cause in (Cause.PIPE, Cause.LOCK, Cause.STORAGE) and not again else ""
+        )
+        words = f"runs {' '.join(runs.command.split())[:LONGEST]}{again}{why}"
         do = (
             f"look at what process {waited.pid} tests or waits for: {{who}} waits at {{place}} until it comes"
         )

@@ -11,6 +11,7 @@ from doctor.hang.judge.judgement import (
     HangCulprit,
     HangFinding,
     RankStanding,
+    WaitGroup,
 )
 from doctor.hang.judge.leaving import leaves
 from doctor.hang.judge.meeting import absent, never_meet
@@ -134,17 +135,19 @@ def _unproved_claims(case: HangCase, found: HangFinding) -> Iterator[str]:
 
 
 def _culprit_lost(of: JobMember, cause: Cause, at: RankStanding | None) -> HangCulprit:
+    by = of.b.tracer if of.b and cause is Cause.TRACED else ""
     words = {
         Cause.ENDED: "has ended, and its launcher has not noticed",
         Cause.STOPPED: "is stopped (state T)",
-        Cause.TRACED: "is held by a debugger (state t)",
+        Cause.TRACED: f"is held by {by}, which traces it (state t)"
+        if by
+        else "is held by a debugger (state t)",
         Cause.FROZEN: "is frozen, as in a container that is paused",
         Cause.KERNEL: f"is stuck in the kernel (state D{_in(kernel_function(of))})",
     }[cause]
     words += f" in {short(at.function)}, {at.place}" if at and at.place else ""
-    return HangCulprit(
-        of.rank, of.host, of.pid, cause, words, at.place if at else "", at.frames if at else ()
-    )
+    found = at.named(cause, words) if at else HangCulprit(of.rank, of.host, of.pid, cause, words)
+    return replace(found, do=f"leave or end {by}, which traces {{who}}" if by else "")
 
 
 def _in(function: str) -> str:
@@ -369,21 +372,27 @@ def _mismatch(case: HangCase) -> HangFinding | None:
     if len(groups) == 1 and len(steps) < 2:
         return _below(case)
     ends, cycle = waited_for(case.waits)
-    few = groups[-1]
-    keys = {*ends}
-    if not cycle and len(groups) > 1 and few.number < groups[-2].number:
-        keys |= {e.key for e in case.inside if (e.operation, e.place) == (few.operation, few.place)}
-    if len(keys) == 1:  # never name one rank alone: those that wait for it may be wrong as well
+    few, two = groups[-1], len(case.inside) == 2
+    at_few = [e for e in case.inside if (e.operation, e.place) == (few.operation, few.place)]
+    p2p = operations <= {"send", "recv"}
+    odd = not (two or p2p or any(e.noticed for e in case.inside)) and (len(groups), few.number) == (2, 1)
+    keys = {at_few[0].key} if odd else {*ends}
+    if not odd and not cycle and len(groups) > 1 and few.number < groups[-2].number:
+        keys |= {e.key for e in at_few}
+    if not odd and len(keys) == 1:  # those that wait for it may be wrong as well
         keys |= {of for of, to in case.edges if to in keys}
-    two = len(case.inside) == 2
-    named = tuple(_at_another(each) for each in case.inside if two or each.key in keys)
-    named = named if two or 1 < len(named) < len(case.inside) else ()
+    named = tuple(
+        _at_another(each, groups[0] if odd else None) for each in case.inside if two or each.key in keys
+    )
+    named = named if two or odd or 1 < len(named) < len(case.inside) else ()
     said = "The ranks wait in different collectives: one was skipped, added or reordered."
-    do = () if named else (f"compare the order of collectives at these lines: {_lines(case)}",)
+    do = () if named and not odd else (f"compare the order of collectives at these lines: {_lines(case)}",)
+    if odd or two:
+        do = tuple(_fewer(at_few, [each for each in case.inside if each not in at_few])) or do
     if STORE in operations:
         said = "Some ranks wait for a key of the store, and none is left to set it."
         do = (SETS.format(place=next(each.place for each in case.inside if each.operation == STORE)),)
-    if operations <= {"send", "recv"}:
+    if p2p:
         said = "The ranks wait in sends and receives that do not meet, by order, rank, tag or size."
         do = (f"compare the rank (dst, src), the tag and the size at these lines: {_lines(case)}",)
     return HangFinding(named, accuses=False, sentence=said, do=do)
@@ -393,9 +402,36 @@ def _lines(case: HangCase) -> str:
     return ", ".join(sorted({each.place for each in case.inside if each.place})[:4])
 
 
-def _at_another(each: RankStanding) -> HangCulprit:
+def _at_another(each: RankStanding, most: WaitGroup | None) -> HangCulprit:
+    """`most`: where all others are, if it alone is elsewhere."""
     words = f"waits in {each.operation or 'a collective'}" + (f", {each.place}" if each.place else "")
+    if most:
+        words += f"; all others wait in {most.operation or 'a collective'}, {most.place}"
     return each.named(Cause.MISMATCH, words)
+
+
+def _fewer(some: Sequence[RankStanding], others: Sequence[RankStanding]) -> Iterator[str]:
+    """Which of them made a collective fewer, if known: those that are further in the program."""
+    order = {_ahead(one, other) for one in some for other in others}
+    if order in ({1}, {-1}):
+        further, behind = (some, others) if order == {1} else (others, some)
+        few, more = (
+            ranks_text([n for e in of if (n := e.rank) is not None], most=4) for of in (further, behind)
+        )
+        came = f"find out why {few} came past {behind[0].place} with one collective fewer than {more}"
+        yield f"{came}: a condition, an exception, a batch less, another order"
+
+
+def _ahead(one: RankStanding, other: RankStanding) -> int:
+    """1 if it is further in the program, by its step or its line in the same step; -1 if the other is."""
+    here, there = one.step, other.step
+    if here == there is not None:
+        stacks = zip(reversed(frames_of(one.member.b)), reversed(frames_of(other.member.b)), strict=False)
+        of, to = next(
+            ((of, to) for of, to in stacks if (of.name, of.line) != (to.name, to.line)), (None, None)
+        )
+        here, there = (of.line, to.line) if of and to and of.name == to.name else (0, 0)
+    return 0 if here is None or there is None else (here > there) - (here < there)
 
 
 def _below(case: HangCase) -> HangFinding:

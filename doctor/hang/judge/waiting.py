@@ -81,6 +81,9 @@ def _doubt(found: Activity, member: JobMember, did: Progress, apart: float, rank
         return SLOW
     if found.cause is Cause.ELSEWHERE and (did.ran or did.woken):
         return ", and runs now and then"
+    by_itself = member.b is not None and member.b.timed and not re.search(r"\bwith\b", _line(member.b))
+    if found.cause in (Cause.LOCK, Cause.QUEUE) and by_itself:
+        return "; the handler of a timer may end that"
     if found.cause in (Cause.LOCK, Cause.QUEUE) and _talks(frames_of(member.b)):
         return " until another process answers"
     if found.cause is Cause.LOCK and not frames_of(member.b) and _thread_asks(member):
@@ -168,6 +171,12 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     if name := kernel_function(member):
         return Activity(Cause.ELSEWHERE, f"waits in the kernel ({name})")
     return Activity(Cause.ELSEWHERE, "is outside every collective")
+
+
+def _line(look: Look) -> str:
+    """The text of the user's innermost line."""
+    own = user_frame(frames_of(look))
+    return own.source if own else ""
 
 
 def _gets(frames: Sequence[Frame]) -> bool:

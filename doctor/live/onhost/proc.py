@@ -10,6 +10,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from doctor.agents.onhost.process import tracer
 from doctor.live.onhost import descriptors, syscalls
 
 PROC = "/proc"
@@ -24,6 +25,8 @@ OURS = "DOCTOR_TOKEN="
 """The start of a variable in processes that doctor itself started with srun."""
 GROUPS = re.compile("gloo_tcp_loop|pt_gloo|pt_nccl|NCCL |pt_hccl|hccl_|pt_mpi|TP_(?:UV|SHM)_")
 """Names of threads that exist only in a process with process groups."""
+TIMERS = 1 << 13 | 1 << 25 | 1 << 26 | 1 << 28
+"""SIGALRM, SIGVTALRM, SIGPROF and SIGIO, as bits of SigCgt."""
 LIBRARIES = re.compile(
     r"/(?:lib(?:torch|c10|mpi|gloo|nccl|hccl|mindspore|horovod)|mindspore/|paddle/|horovod/|jaxlib/)"
 )
@@ -180,6 +183,9 @@ def seen(item: "tuple[int, int, bool, bool]") -> "dict[str, Any]":
     except (OSError, ValueError, IndexError):
         return look
     look.update(state=fields[0], cpu=int(fields[11]) + int(fields[12]))
+    look["tracer"] = tracer(pid) if fields[0] == "t" else ""
+    caught = re.search(r"SigCgt:\s*(\w+)", lenient(home + "/status"))
+    look["timed"] = bool(caught and int(caught.group(1), 16) & TIMERS)
     refused = []  # type: list[str]
     look["threads"] = _threads(home, pid, refused)
     try:

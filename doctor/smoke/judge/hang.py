@@ -1,5 +1,6 @@
 """Charges the ranks that keep the others waiting: stopped, stuck outside of collectives, or cut off."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
@@ -52,7 +53,8 @@ def _stopped(cell: stopped_cell.EndedCell) -> Iterator[SmokeCharge]:
         phase, step = stopped_cell.where(first)
         by = "a signal (SIGSTOP, SIGTSTP) or a frozen container"
         if first.state == "t":
-            by = "a debugger or tracer"
+            traced = re.match(r"Traced by (process \d+ \([^)]+\))$", first.stack, re.M)
+            by = f"{traced[1]}, which traces it" if traced else "a debugger or tracer"
         during = f"in the {phase} phase" if step is None else f"in training step {step}"
         yield SmokeCharge(
             *worded("stopped", by=by, during=during, seen=first, words=state_words(first), phase=phase),

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from doctor.agents.onhost.process import die_with_parent, kernel_place
+from doctor.agents.onhost.process import die_with_parent, kernel_place, tracer
 from doctor.smoke.onhost.memory import anonymous
 from doctor.smoke.onhost.ranks import Rank
 
@@ -108,6 +108,9 @@ class Stack:
         where = kernel_place(self.rank.pid) if self._state == "D" else ""
         if where:
             self.text = ("In the kernel: " + where + "\n" + self.text)[:LONGEST]
+        by = tracer(self.rank.pid) if self._state == "t" else ""
+        if by:
+            self.text = f"Traced by {by}\n{self.text}"[:LONGEST]
 
     def _kill(self, number: int) -> None:
         if not self.rank.gone:

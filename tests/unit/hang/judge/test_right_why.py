@@ -42,6 +42,7 @@ def test_why_and_what_to_do(name: str) -> None:
     rank, why, do = SAID[name]
     made, says, advice = told(recorded(name))
     assert rank in [each.rank for each in made.named]
+    assert len(made.named) == 1 or "all others" not in why
     assert says.startswith(why)
     assert advice.startswith(do)
 
@@ -185,3 +186,80 @@ def test_a_send_beside_a_collective_is_a_skipped_collective() -> None:
     assert do.startswith("compare the order of collectives")
     assert advice_of(made).next_time
     assert not advice_of(told(recorded("stage-tag-1"))[0]).next_time
+
+
+@pytest.mark.parametrize("name", ["grid-sleep-3", "stage-tag-1", "pipe-extra-2", "fsdp-skip_block-1"])
+def test_nobody_is_called_the_only_one_at_another_place_if_there_are_more_or_only_messages(name: str) -> None:
+    """Without known steps, a line says nothing: the others may have gone around a loop."""
+    made, says, advice = told(recorded(name))
+    assert "all others" not in says or name == "fsdp-skip_block-1"
+    assert "fewer" not in advice
+    assert len(made.named) > 1 or made.exit_code == 1 or name == "fsdp-skip_block-1"
+
+
+def at_line(step: int | None, line: int, name: str = "train") -> Callable[[Look], Look]:
+    """Its innermost frame of the user's at another line, in this step."""
+
+    def change(look: Look) -> Look:
+        main = look.python[0]
+        frames = tuple(
+            replace(frame, line=line, name=name) if frame.name == "train" else frame for frame in main.frames
+        )
+        return replace(look, python=(replace(main, step=step, frames=frames), *look.python[1:]))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("step", "line", "name", "who"),
+    [
+        (20, 20, "train", "ranks 0, 2"),
+        (20, 99, "train", "rank 1"),
+        (19, 99, "train", "ranks 0, 2"),
+        (None, 99, "train", None),
+        (20, 99, "evaluate", None),
+    ],
+)
+def test_who_is_further_has_made_a_collective_fewer(
+    step: int | None, line: int, name: str, who: str | None
+) -> None:
+    made, _, advice = told(with_looks("loop-swap-1", 1, at_line(step, line, name)))
+    assert [each.rank for each in made.named] == [1]
+    begins = f"find out why {who} came past" if who else "compare the order of collectives at these lines"
+    assert advice.startswith(begins)
+
+
+def timed(look: Look) -> Look:
+    return replace(look, timed=True)
+
+
+def gate(look: Look) -> Look:
+    main, *others = look.python
+    first = replace(main.frames[0], source="STATE_LOCK.acquire()")
+    return replace(look, python=(replace(main, frames=(first, *main.frames[1:])), *others))
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [(gate, 1), (timed, 1), (lambda look: gate(timed(look)), 3)],
+    ids=["no", "with", "yes"],
+)
+def test_a_lock_that_the_handler_of_a_timer_may_release(change: Callable[[Look], Look], code: int) -> None:
+    """A lock that a line of `with` took is released by that line alone."""
+    made, says, _ = told(with_looks("handler-lock-2", 2, change))
+    assert made.exit_code == code
+    assert says.startswith("waits for a lock that no other Python thread of it is left to release")
+    assert ("the handler of a timer may end that" in says) is (code == 3)
+
+
+def test_who_holds_a_rank_by_tracing_it_is_named() -> None:
+    made, says, advice = told(recorded("loop-gdb-2"))
+    assert (says.partition(" in ")[0], advice) == (
+        "is held by a debugger (state t)",
+        "leave the debugger that holds rank 2",
+    )
+    by = "process 812 (py-spy)"
+    again, says, advice = told(with_looks("loop-gdb-2", 2, lambda look: replace(look, tracer=by)))
+    assert says.startswith(f"is held by {by}, which traces it (state t)")
+    assert advice == f"leave or end {by}, which traces rank 2"
+    assert made.exit_code == again.exit_code == 1

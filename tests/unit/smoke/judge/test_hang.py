@@ -303,6 +303,14 @@ def test_a_stopped_process_is_named(plan: SmokePlan, state: str, word: str) -> N
     assert set(charge.victims) == set(range(len(plan.seats))) - {1}
 
 
+def test_the_tracer_of_a_stopped_process_is_named() -> None:
+    result = frozen(FOUR, {1: stuck(position(FOUR, 1, "train", "dp", 9))}, kind="stopped")
+    stack = 'Traced by process 812 (py-spy)\nThread 4001 (idle): "MainThread"\n    step (train.py:9)'
+    traced = one(with_rank(result, 1, state="t", stack=stack))
+    assert "process 812 (py-spy), which traces it" in traced.summary
+    assert "py-spy" not in one(with_rank(result, 1, state="T", stack=stack)).summary
+
+
 def test_a_frozen_host_is_charged_once_with_its_ranks() -> None:
     result = frozen(EIGHT, {2: stuck(150), 3: stuck(150)}, kind="stopped")
     charge = one(with_rank(with_rank(result, 2, state="T"), 3, state="T"))

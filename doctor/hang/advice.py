@@ -9,6 +9,7 @@ from doctor.live.jobs.job import RunningJob
 from doctor.live.pyspy import fetch
 from doctor.live.reach import Reach
 from doctor.text.grouped import grouped
+from doctor.text.hostprogram import sections
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -29,6 +30,7 @@ _COMPARE = "compare what each rank gives to that call: sizes, types, src, group"
 _OF_HOST = {Cause.KERNEL, Cause.STORAGE, Cause.GONE}
 """Causes that may be of the host, whatever runs there."""
 _AGAIN = "look again with --for 60: a rank that is still at the same line then is the one to look at"
+_DO = sections(__file__, "advice.txt")["causes"]
 _CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.FROZEN, Cause.KERNEL}
 
 
@@ -139,29 +141,11 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
     one = f"process {of[0].pid}" if of[0].pid is not None else f"the rank on {of[0].host}"
     who = ranks_text(ranks, most=MOST) if ranks else one
     which = f"process {of[0].by}" if of[0].by else who
-    at = f" at {place}" if place else ""
+    at = f" at {place}" if place else " with more rights" if cause is Cause.LAST else ""
     innocent = "; the network between the ranks is not the cause" if sure and cause in _OWN else ""
-    if of[0].do and (place or "{place}" not in of[0].do):
-        return of[0].do.format(who=who, place=place) + innocent
-    return {
-        Cause.ENDED: f"read the log of {who}, then start the job again",
-        Cause.GONE: f"read the log of {who}, then end the job and start it again",
-        Cause.STOPPED: f"find out who stopped {which}; the signal CONT resumes a stopped process",
-        Cause.FROZEN: f"find out who paused the container or the control group of {who}, and resume it",
-        Cause.TRACED: f"leave the debugger that holds {which}",
-        Cause.KERNEL: f"look at what keeps {which} in the kernel: storage or a driver",
-        Cause.STORAGE: f"look at the file system that keeps {who} waiting{at}",
-        Cause.TERMINAL: f"type Ctrl-Q in the terminal of {who}: Ctrl-S, or a program there, has stopped it",
-        Cause.TYPES: f"type what {who} waits for where the job was started, or remove the question{at}",
-        Cause.LINK: "look at the network between these hosts",
-        Cause.FORK: f"have {who} start its processes by spawn in place of fork, or before its threads"
-        f" (tokenizers: TOKENIZERS_PARALLELISM=false){innocent}",
-        Cause.LEFT: f"find out why {who} left before the others: fewer batches, an exception, sys.exit"
-        f"{innocent}",
-        Cause.MISMATCH: "compare the order of collectives on these ranks",
-        Cause.LAST: f"look at {who}{at or ' with more rights'}",
-        Cause.LOADER: f"look at {who}{at}{innocent}",
-    }.get(cause, f"look at {which}{at}{innocent}")
+    own = of[0].do if place or "{place}" not in of[0].do else ""
+    said = own or _DO.get(cause.name, "look at {which}{at}")
+    return said.format(who=who, which=which, at=at, place=place) + innocent
 
 
 def _commands(

@@ -33,16 +33,8 @@ DTYPES: Mapping[str, Sequence[str]] = {
 
 _COUNTS = (
     *("dp", "tp", "pp", "cp", "ep", "heads", "kv_heads", "hidden", "layers", "experts"),
-    *(
-        "global_batch",
-        "micro_batch",
-        "accumulation",
-        "world",
-        "batch",
-        "batch_before",
-        "devices_before",
-        "vpp",
-    ),
+    *("global_batch", "micro_batch", "accumulation", "world", "batch"),
+    *("batch_before", "devices_before", "vpp"),
 )
 _RATES = ("lr", "lr_before")
 _MINDSPORE_ONLY = ("mode", "parallel_mode", "strategy")

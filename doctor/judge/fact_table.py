@@ -13,6 +13,7 @@ from doctor.judge.fact_values import NOT_INSTALLED, HostReading, Read, Told
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import clock_offsets
 from doctor.text.grouped import grouped
+from doctor.text.hostprogram import table
 
 Kind = Literal["same", "near", "own"]
 NEAR = 0.05
@@ -57,50 +58,17 @@ MOST_PACKAGES = 50
 """The most packages that are listed if hosts have other versions of them."""
 ALWAYS = ("torch",)
 """Facts that are shown even if no host has them."""
-COLUMNS = (
-    _Column("reached_by", "reached by", "reach", of.reached, within_product=False),
-    _Column("host_name", "calls itself", "reach", of.host_name, "own"),
-    _Column("clock_offset_seconds", "clock offset", "reach", of.clock, "near", CLOCK_SKEW, False),
-    _Column("clock_uncertainty_seconds", "give or take", "reach", of.clock_doubt, "own"),
-    _Column("product", "product", "devices", of.product, within_product=False),
-    _Column("devices", "devices", "devices", of.device_count),
-    _Column("device_name", "model", "devices", of.device_name),
-    _Column("devices_healthy", "healthy devices", "devices", of.healthy_devices, whole=True),
-    _Column("driver", "driver", "devices", of.version_of("driver", "nvidia-driver", "amdgpu-driver")),
-    _Column("firmware", "firmware", "devices", of.version_of("firmware")),
-    _Column("device_links_up", "device links up", "device network", of.links_up, whole=True),
-    _Column("device_link_mbps", "device link speed", "device network", of.link_speed),
-    _Column("device_addresses_set", "device addresses", "device network", of.device_addresses),
-    _Column("nvlinks_active", "NVLinks", "device network", of.nvlinks, whole=True),
-    _Column("ib_ports_up", "InfiniBand ports up", "device network", of.ib_up, whole=True),
-    _Column("ib_rate", "InfiniBand rate", "device network", of.ib_rate),
-    _Column("somaxconn", "somaxconn", "ports", of.somaxconn, within_product=False),
-    _Column("tcp_max_syn_backlog", "syn backlog", "ports", of.syn_backlog, within_product=False),
-    _Column("reserved_ports", "reserved ports", "ports", of.reserved, within_product=False),
-    _Column("ephemeral_ports", "ephemeral ports", "ports", of.ephemeral, within_product=False),
-    _Column("memory_bytes", "memory", "memory", of.memory_total, "near"),
-    _Column("memory_free_bytes", "memory free", "memory", of.memory_free, "own"),
-    _Column("shm_bytes", "/dev/shm", "memory", of.shm_total, "near"),
-    _Column("shm_free_bytes", "/dev/shm free", "memory", of.shm_free, "own"),
-    _Column("nofile", "nofile", "memory", of.nofile, within_product=False),
-    _Column("memlock_bytes", "memlock", "memory", of.memlock, within_product=False),
-    _Column("data_address", "data address", "network", of.data_address, "own"),
-    _Column("interface", "interface", "network", of.interface),
-    _Column("rank_address", "ranks offer", "network", of.rank_address, "own"),
-    _Column("mtu", "MTU", "network", of.mtu, within_product=False),
-    _Column("speed_mbps", "speed", "network", of.speed, within_product=False),
-    _Column("kernel", "kernel", "software", of.kernel),
-    _Column("os", "system", "software", of.system),
-    _Column("python", "Python", "software", of.python),
-    _Column("python_path", "its path", "software", of.python_path),
-    _Column("torch", "torch", "software", of.package("torch")),
-    _Column("torch_npu", "torch_npu", "software", of.package("torch-npu")),
-    _Column("mindspore", "MindSpore", "software", of.package("mindspore")),
-    _Column("cann", "CANN", "software", of.version_of("cann", "nnae")),
-    _Column("cuda", "CUDA", "software", of.version_of("cuda")),
-    _Column("rocm", "ROCm", "software", of.version_of("rocm", "hip")),
-    _Column("nccl", "NCCL", "software", of.collectives),
-)
+
+
+def _column(row: str) -> _Column:
+    key, title, area, read, kind, *flags = row.split("; ")
+    name, *words = read.split()
+    reader = getattr(of, name)(*words) if words else getattr(of, name)
+    slack = CLOCK_SKEW if key == "clock_offset_seconds" else 0.0
+    return _Column(key, title, area, reader, kind, slack, "any product" not in flags, "whole" in flags)  # type: ignore[arg-type]
+
+
+COLUMNS = tuple(map(_column, table(__file__, "fact_table.txt")[0]))
 
 
 def fact_table(reading: Reading) -> tuple[FactRow, ...]:

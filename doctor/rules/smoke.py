@@ -9,6 +9,7 @@ from doctor.smoke.judge.charge import SmokeCharge, ranks_text
 from doctor.smoke.judge.speed import perhaps_slow, queued
 from doctor.smoke.onhost.collectiveplan import LACKING
 from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
+from doctor.text.hostprogram import sections
 from doctor.text.interpreter import PLAIN
 
 QUEUED = 0.1
@@ -47,29 +48,15 @@ def together(plan: SmokePlan) -> int:
     return max((len({plan.seat(rank).host for rank in cell}) for cell in plan.cells), default=0)
 
 
-_SIZES: Mapping[str, tuple[Callable[[SmokePlan], int], str]] = {
-    "hosts": (
-        lambda plan: len(plan.hosts),
-        "it compares {} hosts or more, and {} host{} took part in the smoke run",
-    ),
-    "ranks": (
-        lambda plan: len(plan.seats),
-        "it compares {} ranks or more, and {} rank{} took part in the smoke run",
-    ),
-    "stage": (
-        lambda plan: len(plan.seats) * plan.tp // plan.parts,
-        "it compares {} ranks of one stage or more, and a stage has {}",
-    ),
-    "replicas": (
-        lambda plan: max(len(cell) // plan.parts for cell in plan.cells),
-        "it compares {} replicas of the model or more, and there was {}",
-    ),
-    "together": (together, "it compares {} hosts or more that train together, and no cell has more than {}"),
-    "steps": (
-        lambda plan: plan.steps,
-        "it takes at least {} steps to decide, and the smoke run had {} (--steps)",
-    ),
+_SIZES: Mapping[str, Callable[[SmokePlan], int]] = {
+    "hosts": lambda plan: len(plan.hosts),
+    "ranks": lambda plan: len(plan.seats),
+    "stage": lambda plan: len(plan.seats) * plan.tp // plan.parts,
+    "replicas": lambda plan: max(len(cell) // plan.parts for cell in plan.cells),
+    "together": together,
+    "steps": lambda plan: plan.steps,
 }
+_TOO_FEW = sections(__file__, "smoke.txt")["too few"]
 """What a comparison needs enough of: how it is counted, and the reason if there is too little."""
 
 
@@ -81,9 +68,8 @@ def at_least(seen: SmokeRounds, check: str, decided_by: str, **least: int) -> No
     """
     plans = [run.plan for run in seen.runs if any(run.got_past(host, decided_by) for host in run.plan.hosts)]
     for name, number in least.items() if plans and not has_charge(seen, check) else ():
-        count, why = _SIZES[name]
-        if (most := max(map(count, plans))) < number:
-            raise Skip(why.format(number, most, "" if most == 1 else "s"))
+        if (most := max(map(_SIZES[name], plans))) < number:
+            raise Skip(_TOO_FEW[name].format(number, most, "" if most == 1 else "s"))
 
 
 def not_made(run: JudgedRun) -> tuple[str, ...]:

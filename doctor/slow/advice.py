@@ -6,24 +6,9 @@ from collections.abc import Iterator
 from doctor.live.reach import Reach
 from doctor.slow.judge import STEPS
 from doctor.slow.judge.judgement import Lag, LateReason, SlowCulprit, SlowJudgement, SlowState
+from doctor.text.hostprogram import sections
 
-BY_REASON = {
-    LateReason.LOADER: "Give its data loader more workers, or look at where its data comes from.",
-    LateReason.READS: "Put what it reads where it is read as fast as by the others, or read it once for all.",
-    LateReason.WRITES: "Write less often, or in a thread of its own: all ranks wait meanwhile.",
-    LateReason.CHECKPOINT: "Save less often, or in the background: all ranks wait meanwhile.",
-    LateReason.EVALUATION: "Evaluate less often, or on all ranks: they wait meanwhile.",
-    LateReason.GC: "Collect garbage on all ranks at the same steps: gc.disable(), and gc.collect() at times.",
-    LateReason.COMPUTES: "Give it no more work than the others at this line, or less often.",
-    LateReason.UNEVEN: "Compare what the ranks get at this line: size of a batch, length of a sample.",
-    LateReason.ELSEWHERE: "Take this line out of the step, or make what it waits for faster.",
-    LateReason.QUOTA: "Raise the CPU quota of its group (cpu.max), or ask the scheduler for more processors.",
-    LateReason.STOPPED: "Find what stops it: a script (kill -STOP), a debugger, a scheduler that suspends.",
-    LateReason.HOGS: "End or move what runs beside it, or ask the scheduler for processors of its own.",
-    LateReason.NICE: "Give it the priority of the others, and start it without nice the next time.",
-    LateReason.GIL: "Move the work of that thread into a process of its own.",
-    LateReason.CLOCK: "Look at the cooling and the power of its host: something holds the clock down.",
-}
+BY_REASON = {LateReason[name]: do for name, do in sections(__file__, "advice.txt")["reasons"].items()}
 LONGER = 60
 """Seconds of the next look, if this one did not decide."""
 

@@ -65,7 +65,9 @@ class RankSamples(msgspec.Struct, frozen=True, kw_only=True):
     long_waits: Stretches = ()
     """The same of `waits`."""
     outside: Annotated[dict[Word, Count], msgspec.Meta(max_length=16)] = {}
-    """In how many samples outside collectives its main thread slept in a function of the kernel."""
+    """In how many samples outside collectives the main thread slept in a function of the kernel F, or, as
+    "limited F", waited with a limit, as in a receive.
+    """
     used: Used = Used()
 
 

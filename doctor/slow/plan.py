@@ -50,8 +50,9 @@ def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
     late, others = _interesting(made, seen)
     if left > 0.1 * wishes.seconds:
         return _plan(max(left, RECORDED) if late else left, late, others, seen)
-    if made.more and made.seconds < (MOST if made.few else UNSURE * wishes.seconds):
-        return _plan(min(made.seconds, MOST - made.seconds + 1), late, others, seen)
+    until = (MOST if made.few else UNSURE * wishes.seconds) - made.seconds
+    if made.more and until > 0:
+        return _plan(min(made.seconds, until + 1), late, others, seen)
     unknown = {*late} - _recorded(seen)
     if (
         unknown

@@ -12,6 +12,13 @@ COMMANDS = ROOT / "doctor/cli/commands.txt"
 SAID = (
     *("smoke/judge/network.txt", "smoke/judge/exits.txt", "firewall/words.txt"),
     *("smoke/judge/phrases.txt", "facts/slowdowns.txt"),
-    "cli/manpage.txt",
+    *(
+        "cli/manpage.txt",
+        "hang/advice.txt",
+        "hang/judge/do.txt",
+        "slow/advice.txt",
+        "slow/judge/sleeps.txt",
+        "rules/smoke.txt",
+    ),
 )
 """Tables of words that reach a page, in doctor/."""

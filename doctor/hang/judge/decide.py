@@ -371,28 +371,16 @@ def _mismatch(case: HangCase) -> HangFinding | None:
     steps = {each.step for each in case.inside if each.step is not None}
     if len(groups) == 1 and len(steps) < 2:
         return _below(case)
-    ends, cycle = waited_for(case.waits)
-    few, two = groups[-1], len(case.inside) == 2
-    at_few = [e for e in case.inside if (e.operation, e.place) == (few.operation, few.place)]
-    p2p = operations <= {"send", "recv"}
-    odd = not (two or p2p or any(e.noticed for e in case.inside)) and (len(groups), few.number) == (2, 1)
-    keys = {at_few[0].key} if odd else {*ends}
-    if not odd and not cycle and len(groups) > 1 and few.number < groups[-2].number:
-        keys |= {e.key for e in at_few}
-    if not odd and len(keys) == 1:  # those that wait for it may be wrong as well
-        keys |= {of for of, to in case.edges if to in keys}
-    named = tuple(
-        _at_another(each, groups[0] if odd else None) for each in case.inside if two or each.key in keys
-    )
-    named = named if two or odd or 1 < len(named) < len(case.inside) else ()
     said = "The ranks wait in different collectives: one was skipped, added or reordered."
-    do = () if named and not odd else (f"compare the order of collectives at these lines: {_lines(case)}",)
-    if odd or two:
-        do = tuple(_fewer(at_few, [each for each in case.inside if each not in at_few])) or do
+    odd, fewer = _odd_ones(case, groups)
+    chosen = case.inside if len(case.inside) == 2 else odd
+    named = tuple(_at_another(each, groups) for each in chosen) or _waited_for(case, groups)
+    lines = f"compare the order of collectives at these lines: {_lines(case)}" if odd or not named else ""
+    do = tuple(filter(None, (fewer or lines,)))
     if STORE in operations:
         said = "Some ranks wait for a key of the store, and none is left to set it."
         do = (SETS.format(place=next(each.place for each in case.inside if each.operation == STORE)),)
-    if p2p:
+    if operations <= {"send", "recv"}:
         said = "The ranks wait in sends and receives that do not meet, by order, rank, tag or size."
         do = (f"compare the rank (dst, src), the tag and the size at these lines: {_lines(case)}",)
     return HangFinding(named, accuses=False, sentence=said, do=do)
@@ -402,27 +390,50 @@ def _lines(case: HangCase) -> str:
     return ", ".join(sorted({each.place for each in case.inside if each.place})[:4])
 
 
-def _at_another(each: RankStanding, most: WaitGroup | None) -> HangCulprit:
-    """`most`: where all others are, if it alone is elsewhere."""
+def _at_another(each: RankStanding, groups: Sequence[WaitGroup]) -> HangCulprit:
+    """`groups`: the two places where the ranks wait, if they are two."""
     words = f"waits in {each.operation or 'a collective'}" + (f", {each.place}" if each.place else "")
-    if most:
-        words += f"; all others wait in {most.operation or 'a collective'}, {most.place}"
+    other = next((g for g in groups if (g.operation, g.place) != (each.operation, each.place)), None)
+    if other and sum(group.number for group in groups) > 2:
+        words += f"; all others wait in {other.operation or 'a collective'}, {other.place}"
     return each.named(Cause.MISMATCH, words)
 
 
-def _fewer(some: Sequence[RankStanding], others: Sequence[RankStanding]) -> Iterator[str]:
-    """Which of them made a collective fewer, if known: those that are further in the program."""
-    order = {_ahead(one, other) for one in some for other in others}
-    if order in ({1}, {-1}):
-        further, behind = (some, others) if order == {1} else (others, some)
-        few, more = (
-            ranks_text([n for e in of if (n := e.rank) is not None], most=4) for of in (further, behind)
-        )
-        came = f"find out why {few} came past {behind[0].place} with one collective fewer than {more}"
-        yield f"{came}: a condition, an exception, a batch less, another order"
+def _waited_for(case: HangCase, groups: Sequence[WaitGroup]) -> tuple[HangCulprit, ...]:
+    """Who is waited for, by the connections, and those that wait for it, who may be wrong as well."""
+    ends, cycle = waited_for(case.waits)
+    few, keys = groups[-1], {*ends}
+    if not cycle and len(groups) > 1 and few.number < groups[-2].number:
+        keys |= {e.key for e in case.inside if (e.operation, e.place) == (few.operation, few.place)}
+    if len(keys) == 1:
+        keys |= {of for of, to in case.edges if to in keys}
+    named = tuple(_at_another(each, ()) for each in case.inside if each.key in keys)
+    return named if 1 < len(named) < len(case.inside) else ()
 
 
-def _ahead(one: RankStanding, other: RankStanding) -> int:
+def _odd_ones(case: HangCase, groups: Sequence[WaitGroup]) -> tuple[Sequence[RankStanding], str]:
+    """If all wait at two places, the fewer of them, else those that are further; and what to find out."""
+    messages = all(each.operation in ("send", "recv") for each in case.inside)
+    if len(groups) != 2 or messages or any(each.noticed for each in case.inside):
+        return (), ""
+    most, odd = ([e for e in case.inside if (e.operation, e.place) == (g.operation, g.place)] for g in groups)
+    ahead = _ahead(most, odd)
+    few, more = (most, odd) if ahead > 0 else (odd, most)
+    who, others = (ranks_text([n for e in of if (n := e.rank) is not None], most=4) for of in (few, more))
+    came = f"find out why {who} came past {more[0].place} with one collective fewer than {others}"
+    said = f"{came}: a condition, an exception, a batch less, another order" if ahead else ""
+    return odd if len(odd) < len(most) else few if ahead else (), said
+
+
+def _ahead(some: Sequence[RankStanding], others: Sequence[RankStanding]) -> int:
+    """Positive if all of `some` are further in the program, and so made a collective fewer; negative if all
+    others are; 0 if unknown.
+    """
+    order = {_further(one, other) for one in some for other in others}
+    return order.pop() if len(order) == 1 else 0
+
+
+def _further(one: RankStanding, other: RankStanding) -> int:
     """1 if it is further in the program, by its step or its line in the same step; -1 if the other is."""
     here, there = one.step, other.step
     if here == there is not None:

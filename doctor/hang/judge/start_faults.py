@@ -3,6 +3,7 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from posixpath import basename
 
 from doctor.hang.judge.activity import doing
@@ -33,11 +34,9 @@ def _names(job: starting.StartingJob) -> Iterator[StartFault]:
     """The name of the master, where it has no address."""
     lost = [(each, why) for each in job.starters if (why := starting.unresolved(job, each))]
     if lost:
+        said = "cannot resolve {}, which its {} calls: {}"
         named = tuple(
-            _named(
-                each, Cause.NAME, f"cannot resolve {each.master.address}, which its {job.name} calls: {why}"
-            )
-            for each, why in lost
+            _named(each, Cause.NAME, said.format(each.master.address, job.name, why)) for each, why in lost
         )
         yield StartFault(named, do=tuple(_address(job, [each for each, _ in lost])))
 
@@ -112,18 +111,13 @@ def _ports(job: starting.StartingJob) -> Iterator[StartFault]:
     right = job.port
     wrong = [each for each in job.starters if each.master.port != right]
     if wrong:
-        named = tuple(
-            _named(
-                each,
-                Cause.ADDRESS,
-                f"has a {job.name} that calls port {each.master.port}; the others call {right}",
-            )
-            for each in wrong
-        )
+        words = [
+            f"has a {job.name} that calls port {each.master.port}; the others call {right}" for each in wrong
+        ]
         option = wrong[0].launcher.options.spelled("master_port").replace("_", "-")
         where = fold([each.host for each in wrong])
         do = f"start it on {where} with the port {right}, by {option} or in the endpoint"
-        yield StartFault(named, lasts=True, do=(do,))
+        yield replace(_wrong(job, wrong, words), do=(do,))
 
 
 def _missing(job: starting.StartingJob) -> list[int]:

@@ -15,6 +15,7 @@ from doctor.live.places import frames_of, main_thread, place_of, short, user_fra
 from doctor.text.hostprogram import sections
 
 _BY = {name: tuple(words.split()) for name, words in sections(__file__, "waiting.txt")["names"].items()}
+_DO = sections(__file__, "do.txt")["do"]
 _BY["storage"] += _BY["dead storage"]
 _BY["network"] += _BY["local"]
 _NO_ANSWER = "a file system that does not answer"
@@ -27,15 +28,6 @@ _LOOP = "/asyncio/"
 _TAKES = re.compile(r"\bwith\b|\bacquire\(")
 _BLOCKS = (*_BY["network"], *_BY["reads pipe"], *_BY["writes pipe"], *_BY["storage"], "do_wait")
 _MAY_BE_ASKED = (Cause.SLEEPS, Cause.LOCK, Cause.QUEUE, Cause.INPUT, Cause.AWAITS)
-_FILLS = "look for what fills the queue that {who} reads at {place}: an exception there is in its log"
-_ORDER = "have the threads of {who} take these locks in the same order"
-_HOLDS = "look at what that thread of {who} waits for: it must not hold a lock meanwhile"
-_POLLS = "look for what ends the loop of {who} at {place}: if a rank that waits is to make it, it never comes"
-_AWAITED = "look for what sets the event or ends the task that {who} awaits at {place}"
-_OPENS = "start what opens the other end of the pipe of {who} at {place}, or write to a file there"
-_TAKES_OUT = "find who takes items out of the queue of {who} at {place}: it may wait in join() meanwhile"
-_TWICE = "release the lock before {who} takes it again at {place}; no signal handler should take one"
-_CONTINUE = "type c where the job was started, or remove the breakpoint of {who} at or above {place}"
 SLOW = ", which may be slow"
 PATIENCE = 600.0
 """Seconds after which the answer of a service is no longer expected: those between them give up earlier."""
@@ -52,7 +44,7 @@ def waits_for(
         return locked
     found = _waits_for(member, frames, ranks)
     if found.cause is Cause.SLEEPS and did.woken:
-        found = replace(found, words="sleeps again and again", polls=True, do=_POLLS)
+        found = replace(found, words="sleeps again and again", polls=True, do=_DO["polls"])
     doubt = "" if found.unproved else _doubt(found, member, did, apart, ranks)
     return doubted(found, doubt) if doubt else found
 
@@ -102,13 +94,16 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     waits = main.waits if main else ""
     gil = _holds_gil(member)
     if _talks(frames, _BY["debuggers"]):
-        return Activity(Cause.TYPES, "waits in a Python debugger for somebody to type", do=_CONTINUE)
+        return Activity(Cause.TYPES, "waits in a Python debugger for somebody to type", do=_DO["continue"])
     if threads.in_kernel(look, _BY["file locks"]):
         words = f"waits for a lock on a file{_named_files(look)}"
         return Activity(Cause.LOCK, words, certain=bool(frames), polls=True)
     if threads.in_kernel(look, _BY["opens pipe"]):
         return Activity(
-            Cause.PIPE, "waits for somebody to open the other end of a pipe", certain=bool(frames), do=_OPENS
+            Cause.PIPE,
+            "waits for somebody to open the other end of a pipe",
+            certain=bool(frames),
+            do=_DO["opens"],
         )
     if threads.in_kernel(look, _BY["storage"]):
         what = _NO_ANSWER if threads.in_kernel(look, _BY["dead storage"]) else "storage"
@@ -156,7 +151,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     talks = _talks(frames) if frames else threads.polls(main)
     if "put" in {each.name for each in frames[: user_index(frames)]} and _talks(frames, _BY["managers"]):
         words = "waits to put an item into a full queue of a manager"
-        return Activity(Cause.QUEUE, words, unproved=True, do=_TAKES_OUT)
+        return Activity(Cause.QUEUE, words, unproved=True, do=_DO["takes out"])
     if not peer and ((main and main.asks) or threads.in_kernel(look, _BY["local"])):
         return _local_answer(main.asks if main else ())
     if peer or threads.in_kernel(look, _BY["network"]) or (others and talks):
@@ -165,7 +160,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         return Activity(Cause.INPUT, "waits for another process to answer", unproved=True)
     if threads.polls(main) and frames and f"{_LOOP}base_events.py" in frames[min(1, len(frames) - 1)].file:
         words = "waits in its asyncio loop, which is idle, for an event or a task"
-        return Activity(Cause.AWAITS, words, do=_AWAITED)
+        return Activity(Cause.AWAITS, words, do=_DO["awaited"])
     if threads.polls(main):
         return Activity(Cause.INPUT, "waits for input")
     if name := kernel_function(member):
@@ -190,14 +185,22 @@ def _lock(look: Look | None, frames: Sequence[Frame]) -> Activity:
     others = [each for each in (look.python if look else ()) if each.frames and each is not main_thread(look)]
     if _gets(frames):
         left = "" if others else " (no other Python thread of it is left to put one)"
-        return Activity(Cause.QUEUE, f"waits for an item of a queue{left}", certain=True, do=_FILLS)
+        return Activity(Cause.QUEUE, f"waits for an item of a queue{left}", certain=True, do=_DO["fills"])
     waiting = {each.tid for each in (look.threads if look else ()) if threads.in_futex(each)}
     for each in others if _TAKES.search(frames[0].source) else ():
         at = each.frames[0]
         if each.tid in waiting and _TAKES.search(at.source) and at.source != frames[0].source:
             here, other = place_of(frames[0]), f"its thread {each.name or each.tid} for one, {place_of(at)}"
             words = f"waits for a lock, {here}, and {other}: each may hold what the other waits for"
-            return Activity(Cause.LOCK, words, certain=True, place=here, frames=(frames[0], at), do=_ORDER)
+            return Activity(
+                Cause.LOCK, words, certain=True, place=here, frames=(frames[0], at), do=_DO["order"]
+            )
+    stacks = [each.frames for each in (look.python if look else ()) if each.frames]
+    pool = [each for each in stacks if _in_pool(each, "/thread.py")]
+    nested = pool and all(_in_pool(each[: user_index(each)], "/_base.py") for each in (frames, *pool))
+    if nested and len(stacks) <= len(pool) + 1:  # the main thread, and no other that may end a task
+        words = "waits for a task of a pool of threads, which all wait for tasks of it"
+        return Activity(Cause.LOCK, words, certain=True, do=_DO["pool"])
     held = _may_hold(frames, others, look)
     if held and (own := user_frame(held.frames)):
         shown = tuple(filter(None, (user_frame(frames), own)))
@@ -205,12 +208,22 @@ def _lock(look: Look | None, frames: Sequence[Frame]) -> Activity:
         words = (
             f"waits for a lock, {here}, which {by} may hold: that is in {short(own.name)}, {place_of(own)}"
         )
-        return Activity(Cause.LOCK, words, certain=True, place=here, frames=shown, do=_HOLDS)
+        its = next((each for each in (look.threads if look else ()) if each.tid == held.tid), None)
+        if its and its.asks and any(part in its.waits for part in _BY["writes pipe"]):
+            pipe = _full_pipe(its.asks[0], certain=True)
+            do = pipe.do.replace("{place}", place_of(own)) or _DO["holds"]
+            words = f"{words}, and {pipe.words}"
+            return Activity(Cause.LOCK, words, certain=True, place=here, frames=shown, do=do)
+        return Activity(Cause.LOCK, words, certain=True, place=here, frames=shown, do=_DO["holds"])
     alone = not others and user_index(frames) == 0 and not threads.shares(threads.main(look))
     if alone and _TAKES.search(frames[0].source):
         words = "waits for a lock that no other Python thread of it is left to release"
-        return Activity(Cause.LOCK, words, certain=True, do=_TWICE)
+        return Activity(Cause.LOCK, words, certain=True, do=_DO["twice"])
     return Activity(Cause.LOCK, "waits for a lock", certain=True)
+
+
+def _in_pool(frames: Sequence[Frame], file: str) -> bool:
+    return any(f"/concurrent/futures{file}" in frame.file for frame in frames)
 
 
 def _may_hold(

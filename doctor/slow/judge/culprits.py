@@ -9,7 +9,7 @@ from doctor.slow.judge.devices import devices_of, slow_devices
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.pauses import StepPauses
-from doctor.slow.judge.reasons import AT_WORK, NO_DEVICE, STANDS_OUT, blur, reasons, slept
+from doctor.slow.judge.reasons import AT_WORK, BY_DESIGN, NO_DEVICE, STANDS_OUT, blur, reasons, slept
 from doctor.slow.judge.series import Sampled, Series, is_pipeline
 from doctor.slow.judge.words import lateness_words, milliseconds, percent
 from doctor.text.grouped import grouped
@@ -37,7 +37,7 @@ def several(
     late, shares = [*links], dict(found.shares)
     sure = one.sure and not few
     if stops and not (sure and {stops.of} == one.who and stops.share < PAUSED * one.gap):
-        late.append(_pausing(seen, stops))
+        late.append(_pausing(seen, stops, step))
         if stops.of in one.who:
             del shares[stops.of]
             one = latest(shares, of_hosts(shares)) if len(shares) > 1 else replace(one, gap=0.0)
@@ -97,11 +97,11 @@ def _one_by_one(
 def _late_ones(seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: float | None) -> SlowCulprit:
     late = sorted(one.who, key=lambda each: mean(shares[each]))
     others = [each for each in shares if each not in one.who]
-    lag = Lag.STAGE if is_pipeline(seen) else Lag.LATE
     least = max(0.0, one.gap - blur(seen, others))
     said = lateness_words(one.gap, least, step)
     waits = sorted(mean(shares[each]) for each in others)
-    why = reasons(seen, next((each for each in late if seen.profiles(each)), late[0]), others, lag)
+    why = reasons(seen, next((each for each in late if seen.profiles(each)), late[0]), others, Lag.LATE)
+    lag = Lag.STAGE if is_pipeline(seen) and why.reason in BY_DESIGN else Lag.LATE
     slow, words = slow_devices(devices_of(seen))
     clocks = (words,) if one.who.intersection(slow) else ()
     return replace(
@@ -118,9 +118,11 @@ def _late_ones(seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: flo
     )
 
 
-def _pausing(seen: Sampled, stops: StepPauses) -> SlowCulprit:
+def _pausing(seen: Sampled, stops: StepPauses, step: float | None) -> SlowCulprit:
     why = reasons(seen, stops.of, [each for each in seen.keys if each != stops.of], Lag.PAUSES)
     length = f"{stops.number} times for {milliseconds(stops.seconds)} each"
+    if step is None:  # samples miss short collectives, so that one pause may be several steps
+        length = f"again and again, for {milliseconds(stops.seconds)} or so at once"
     said = f"stops the job {length}, {percent(stops.share)} of the time"
     late = culprit(seen, Lag.PAUSES, [stops.of], stops.share, said)
     return replace(late, saves=stops.share, where=why.where, reason=why.reason, why=why.why)

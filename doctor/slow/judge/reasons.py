@@ -16,8 +16,9 @@ from doctor.live.places import is_library, place_of
 from doctor.live.wires import Key, key
 from doctor.slow.evidence import Profile
 from doctor.slow.judge.judgement import Lag, LateReason, Where
-from doctor.slow.judge.series import Sampled, own_line, stacks_of, waited_in
+from doctor.slow.judge.series import Sampled, is_pipeline, own_line, stacks_of, waited_in
 from doctor.slow.judge.words import keys_words, percent
+from doctor.text.hostprogram import sections
 
 STANDS_OUT = 0.05
 ENOUGH = 20
@@ -52,6 +53,7 @@ _WEAK = (LateReason.UNEVEN, LateReason.ELSEWHERE)
 """What a processor or the GIL explains better."""
 _LIMITED = (*_WEAK, LateReason.COMPUTES)
 """What is explained better by less of a processor than the others get."""
+BY_DESIGN = (LateReason.UNEVEN, LateReason.COMPUTES, LateReason.EVERYTHING, None)
 AT_WORK = (*_LIMITED, LateReason.EVERYTHING, None)
 """What is only known by the lines at which it is."""
 Line = tuple[str, str, int]
@@ -61,29 +63,14 @@ ALIKE = 0.15
 """By how much of what a rank does a line's part may differ, if each line takes longer in proportion."""
 ONE = 0.7
 """The part of what a rank does from which on a line is all that takes longer."""
-THREAD = "it waits for another thread of its own there"
-LOCK, SLEEPS = "it waits for a lock on a file there", "it sleeps there"
+_SLEEPS_IN = sections(__file__, "sleeps.txt")
+_WAITS, _RESTS = (tuple(_SLEEPS_IN[part].items()) for part in ("waits", "rests"))
+"""Functions of the kernel in which a main thread sleeps, and what it does there; the second may be a part of
+reading, or the work itself.
+"""
+THREAD, LOCK, SLEEPS = dict(_WAITS)["futex"], _WAITS[0][1], dict(_RESTS)["nanosleep"]
 _NETWORK = re.compile(r"sock|sendto|connect\(|getaddrinfo|gethostby|url|http|request", re.I)
 _STOPS = "signal_stop|ptrace_stop|refrigerator|freezer"
-_WAITS = (
-    ("locks_lock_inode|fcntl_setlk|(posix|flock)_lock", LOCK),
-    ("pipe_write", "it writes to a pipe or a terminal there that nobody reads fast enough"),
-    ("tty_write", "it writes to a terminal there that does not take it"),
-    ("^do_wait|wait4", "it waits for a child process there"),
-    ("futex", THREAD),
-    ("sk_wait|tcp_recv|wait_woken|inet_csk|skb_wait|unix_", "it waits for an answer there"),
-    ("poll_schedule|ep_poll", "it waits for an answer there, or for what another process writes"),
-)
-"""Functions of the kernel in which a main thread sleeps, and what it does there. Before them: in which it is
-stopped, wherever it is.
-"""
-_RESTS = (
-    ("pipe_read|pipe_wait", "it waits for what another process writes into a pipe there"),
-    ("nanosleep", SLEEPS),
-    ("folio|io_schedule|wait_on_page|lock_page|nfs|fuse_|jbd2", "it waits for storage there"),
-)
-"""The same of what may be a part of reading, or the work itself."""
-
 NO_DEVICE = "|".join(names for names, _ in (*_WAITS, *_RESTS) if not re.search("futex|poll", names))
 """Functions of the kernel in which no host waits for its device."""
 
@@ -392,8 +379,9 @@ def _shown(seen: Sampled, who: Key, frame: Frame, words: str) -> str:
 
 def slept(seen: Sampled, who: Key, names: str) -> float:
     """Its share of the time outside collectives and asleep in such functions of the kernel."""
-    ranks = seen.ranks(who)
-    slept = sum(n for each in ranks for name, n in each.outside.items() if re.search(names, name))
+    ranks, sends = seen.ranks(who), "limited" if is_pipeline(seen) else "-"
+    told = (told for each in ranks for told in each.outside.items())
+    slept = sum(n for name, n in told if re.search(names, name) and not name.startswith(sends))
     return slept / max(sum(sum(each.samples) for each in ranks), 1)
 
 

@@ -46,6 +46,7 @@ class RankCount:
         self.inside[part] += inside
         self.waits[part] += waits
         if not inside and (name := self.watch.kernel_wait()):
+            name = f"limited {name}" if waits else name
             self.outside[name] = self.outside.get(name, 0) + 1
         self.entries += inside and self.long.state is False
         self.wait_entries += waits and self.long_waits.state is False

@@ -263,3 +263,86 @@ def test_who_holds_a_rank_by_tracing_it_is_named() -> None:
     assert says.startswith(f"is held by {by}, which traces it (state t)")
     assert advice == f"leave or end {by}, which traces rank 2"
     assert made.exit_code == again.exit_code == 1
+
+
+def pool_of(*stacks: tuple[tuple[str, str, str], ...]) -> Callable[[Look], Look]:
+    """Threads of Python, each with its functions, files and lines, the first of them as the main one."""
+
+    def change(look: Look) -> Look:
+        made = (
+            PythonThread(
+                tid=look.pid + at,
+                name="MainThread" if at == 0 else f"pool-{at}",
+                frames=tuple(
+                    Frame(name=name, file=file, line=9, source=source) for name, file, source in frames
+                ),
+            )
+            for at, frames in enumerate(stacks)
+        )
+        return replace(look, python=tuple(made))
+
+    return change
+
+
+LIBRARY = "/usr/lib/python3.11/concurrent/futures/"
+RESULT = ("result", f"{LIBRARY}_base.py", "self._condition.wait(timeout)")
+TASK = (
+    RESULT,
+    ("outer", "/home/user/run/data.py", "pool.submit(inner).result()"),
+    ("_worker", f"{LIBRARY}thread.py", ""),
+)
+MAIN = (RESULT, ("main", "/home/user/run/data.py", "pool.submit(outer).result()"))
+AT_WORK = (("read", "/home/user/run/data.py", "return file.read()"), ("_worker", f"{LIBRARY}thread.py", ""))
+LOOP = (("run", "/home/user/run/loop.py", "select(fds)"),)
+
+
+@pytest.mark.parametrize(
+    ("stacks", "nested"),
+    [
+        ((MAIN, TASK), True),
+        ((MAIN, TASK, TASK), True),
+        ((MAIN, TASK, AT_WORK), False),
+        ((MAIN, TASK, LOOP), False),
+    ],
+)
+def test_a_pool_whose_threads_wait_for_its_tasks(
+    stacks: tuple[tuple[tuple[str, str, str], ...], ...], nested: bool
+) -> None:
+    _, says, advice = told(with_looks("handler-lock-2", 2, pool_of(*stacks)))
+    assert says.startswith("waits for a task of a pool of threads") is nested, says
+    assert advice.startswith("give the pool of rank 2") is nested
+
+
+def with_pipe(waits: str, *asks: str) -> Callable[[Look], Look]:
+    """A thread of it sleeps so in the function that takes the lock."""
+
+    def change(look: Look) -> Look:
+        main = look.python[0]
+        thread = replace(look.threads[0], tid=99, waits=waits, asks=asks, syscall=("write", "0xb"))
+        other = PythonThread(
+            tid=99, name="beat", frames=(replace(main.frames[0], line=40, source="out.write(x)"),)
+        )
+        return replace(look, python=(main, other), threads=(*look.threads, thread))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("waits", "asks", "ends"),
+    [
+        (
+            "pipe_write",
+            ("a pipe to process 812 (tee)",),
+            ", and writes to a pipe to process 812 (tee), which does not read it",
+        ),
+        ("pipe_write", (), "trainer.py:40"),
+        ("hrtimer_nanosleep", (), "trainer.py:40"),
+    ],
+)
+def test_what_the_thread_that_holds_a_lock_writes_to(waits: str, asks: tuple[str, ...], ends: str) -> None:
+    _, says, advice = told(with_looks("handler-lock-2", 2, with_pipe(waits, *asks)))
+    assert "which its thread beat may hold" in says
+    assert says.endswith(ends)
+    assert advice.startswith(
+        "end process 812, or have it read" if asks else "look at what that thread of rank 2"
+    )

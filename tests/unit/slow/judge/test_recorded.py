@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from doctor.live.evidence import JobMember
 from doctor.live.reach import Reach
+from doctor.live.wires import key
 from doctor.slow.advice import advice
 from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence, Used
 from doctor.slow.evidence_file import load
 from doctor.slow.judge import AT_DEVICE, TOO_FEW, judge
-from doctor.slow.judge.culprits import may_wait_for_device
+from doctor.slow.judge.culprits import _pausing, may_wait_for_device
 from doctor.slow.judge.judgement import Lag, LateReason, SlowCulprit, SlowState
-from doctor.slow.judge.pauses import pauses
+from doctor.slow.judge.pauses import StepPauses, pauses
 from doctor.slow.judge.reasons import NO_STACKS
 from doctor.slow.judge.series import sampled
 from doctor.slow.options import SlowWishes
@@ -107,6 +108,9 @@ def test_noise_that_would_hide_a_fault_is_not_called_well() -> None:
     assert (made.state, made.late, made.more) == (SlowState.UNKNOWN, (), True), made.sentence
     plan = following(with_ranks(seen, change), WISHES)
     assert plan is None or made.seconds < 30
+    brief = following(with_ranks(seen, change), replace_fields(WISHES, seconds=made.seconds / 2))
+    assert brief
+    assert made.seconds / 2 < brief.seconds < made.seconds / 2 + 2, "three times as long at most"
 
 
 def test_a_number_of_steps_on_which_the_ranks_do_not_agree_is_not_said() -> None:
@@ -459,6 +463,16 @@ def test_a_pause_that_the_end_of_a_round_cuts_off_counts_for_as_long_as_it_was_s
         return late.share * made.seconds
 
     assert lost(0.4) - lost(0.0) == pytest.approx(0.8, abs=0.1)
+
+
+def test_without_steps_a_pause_may_be_several_of_them() -> None:
+    seen = recorded("nobody")
+    job = judge(seen).job
+    assert job is not None
+    stops = StepPauses(key(job.ranks[0]), 7, 0.448, 0.5)
+    said = {step: _pausing(sampled(seen, job), stops, step).sentence for step in (None, 0.05)}
+    assert said[None].startswith("stops the job again and again, for 448 ms or so at once, 50 %")
+    assert said[0.05].startswith("stops the job 7 times for 448 ms each, 50 %")
 
 
 def test_hosts_that_looked_at_different_times_show_no_pauses() -> None:

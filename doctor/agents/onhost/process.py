@@ -205,8 +205,8 @@ def kernel_place(pid: int) -> str:
 def tracer(pid: int) -> str:
     """Who traces it, as a debugger does: "process 812 (gdb)"; empty if nobody does."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as status:
-        found = re.search(rb"TracerPid:\s*([1-9]\d*)", status.read())
+        found = re.search(rb"TracerPid:\s*([1-9]\d*)", status.read(4096))
         by = found.group(1).decode() if found else ""
         with open(f"/proc/{by}/comm", "rb") as name:
-            return f"process {by} ({name.read().decode('utf-8', 'replace').strip()})"
+            return f"process {by} ({name.read(64).decode('utf-8', 'replace').strip()})"
     return ""

@@ -4,33 +4,12 @@ import re
 
 from doctor.text.hostprogram import table
 
-_SAYS = re.compile(
-    r"(?<!LIFO )\b(?:global[_ ]?step|steps?|epochs?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?"
-    r"\s{0,12}\d|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
-    re.IGNORECASE,
-)
-_SUCCEEDED = re.compile(
-    r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?)\b).{0,300}\b(?:successful(?:ly)?|succeeded)\b"
-)
-_TRAINING = re.compile(
-    r"\b(?:(?:pre-?|fine-?)?train(?:ing|ed)?|tuning|run|job|experiment|steps|epochs)\b", re.IGNORECASE
+_SAYS, _SUCCEEDED, _TRAINING, _TESTED, _GROUP, _EPOCH, _COUNT = (
+    re.compile(each) for _, each in table(__file__, "steps.txt")
 )
 _FINISHED = re.compile(
     r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?|until|before|wait\w*)\b)"
     rf"(?:{'|'.join(table(__file__, 'finished.txt')[0])})"
-)
-_TESTED = re.compile(
-    r"^=+ \d{1,6} passed(?!.*\b(?:failed|errors?)\b).* in [\d.]+s.*=$|^100% tests passed, 0 |^\[  PASSED  \] "
-)
-_GROUP = re.compile(
-    r".{0,200}\b(?:worker group successfully finished\b"
-    r"|Local worker group finished \((?:WorkerState\.)?SUCCEEDED\))"
-)
-_EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
-_COUNT = re.compile(
-    r"(?:\b(?:global[_ ]?step|steps?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}"
-    r"|(?=\d{1,12}/\d{1,12} \[))(\d{1,12})(?:\s{0,12}/\s{0,12}(\d{1,12}))?",
-    re.IGNORECASE,
 )
 
 

@@ -10,6 +10,7 @@ from doctor.job.launch.launchers import LAUNCHERS
 from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.system import SERVICES
 from doctor.logs.forms.times import DATED, NAMED, Clock
+from doctor.text.hostprogram import table
 
 MOST_PREFIXES = 5
 LEAST_LINES = 3
@@ -18,7 +19,8 @@ _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
 
 _ANY = re.compile(
     r"std(?:err|out): "
-    r"|(?:\[\d{1,9}\] | {0,4}\d{1,6}: )?\[(?:rank|(?i:(?:global_)?rank)[:=_])(?P<rank>\d{1,6})\]:? ?"
+    r"|(?:\[\d{1,9}\] | {0,4}\d{1,6}: |\[?(?:[\d/-]{10}[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d\]?:? )?"
+    r"\[(?:rank|(?i:(?:global_)?rank)[:=_])(?P<rank>\d{1,6})\]:? ?"
     r"|\[(?:(?:default|trainer|worker)_?(?P<local>\d{1,4})\]:|(?i:[gn]pu|worker):(?P<numbered>\d{1,4})\]:?) ?"
     rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?(?:\d{{1,6}}[,.])?(?P<tagged>\d{{1,6}})[\]>]"
     r"(?:\[[\w.-]{1,63}:\d{1,7}\])?<std(?:err|out|diag)>: ?"
@@ -32,14 +34,16 @@ _ENGINE = re.compile(r"EngineCore_(?:DP)?[1-9]")
 """Another engine of vLLM than the first one: each numbers its workers from 0."""
 _POD = re.compile(
     rf"\[pod/(?P<pod>[\w.-]{{1,253}})/[\w.-]{{1,63}}\] "
-    rf"|(?=\d{{4}}-\d\d-\d\dT){DATED}(?:(?<=Z) |(?= std))(?: ?std(?:out|err) [FP] )?"
+    rf"|(?=\[?\d{{4}}-\d\d-\d\dT)\[?{DATED}(?:(?<=Z) |(?= std)|\] [0-9a-f]{{6,64}} "
+    r"(?:\[rank=(?P<rank>\d{1,6})\] )?\|\| ?)(?: ?std(?:out|err) [FP] )?"
 )
-"""The prefixes of `kubectl logs --prefix`, `--timestamps`, and of the container log files of a node."""
+"""What `kubectl logs --prefix`, `--timestamps`, the container logs of a node and Determined put in front."""
 _PROGRAM = rf" (?P<host>{_HOST}(?= )|) ?(?P<tag>[\w./@-]{{1,60}})\[\d{{1,9}}\]: "
 _SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(rf"{DATED}(?= [^\s\[]{{1,64}} ){_PROGRAM}"))
 """The prefixes of syslog and journalctl for the lines of a program."""
 _GREP = re.compile(
-    r"[\w./@+-]{1,200}\.(?:log|txt|out|err)(?P<by>[:-])(?:\d{1,9}(?P=by))?(?=\S)"
+    r"[\w./@+-]{1,200}\.(?:log|txt|out|err)(?P<by>[:-])(?:\d{1,9}(?P=by))?(?=\S| {2,}\S)"
+    r"|\d{1,9}[:-](?=(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Interrupt): )"
     r"|(?:[\w./@+-]{1,200}?[:-])??(?:\d{1,9}[:-])?"
     r"(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\(|\[ {0,8}\d{1,9}\.\d{1,6}\] "
     r"|NVRM: |\[rank\d|Traceback \(most|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:"
@@ -65,18 +69,12 @@ _NAMES = re.compile(
     r"|(?P<host>\b[A-Za-z][\w.-]{0,62})(?::(?P<local>\d{1,3}))?(?=[\s\]|):>]|$)"
 )
 """What an unknown prefix may name: a rank, or a host or container and perhaps a rank on it."""
-_NO_HOST = re.compile(
-    r"(?i)(?:proc|process|worker|gpu|npu|cuda|local|task|thread|default|stage)s?[ _-]?\d+$"
-    r"|(?:[0-9a-f]{1,12}-){2,4}[0-9a-f]{12}$"
-)
-"""Numbered parts of a host, and the end of a UUID."""
+_PARTS, _WORDS = table(__file__, "prefix.txt")
+_NO_HOST = re.compile("(?i)" + "|".join(_PARTS))
+"""Numbered parts of a host, the end of a UUID, and files."""
 _TIME = re.compile(DATED)
-_WORDS = """
-    error warning info debug note hint fatal warn epoch step loss sbatch rank
-    iteration iter train eval val test time host exitcode traceback file thread batch stage layer
-"""
 _LAUNCHERS = (name for each in LAUNCHERS for name in (*each.commands, *each.programs))
-_NOT_HOSTS = frozenset((*_WORDS.split(), *_LAUNCHERS))
+_NOT_HOSTS = frozenset((*" ".join(_WORDS).split(), *_LAUNCHERS))
 _DIGITS = re.compile(r"\d{1,20}")
 _NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
 """A host's name: it has a digit, but is neither a number nor the name of a Slurm program."""
@@ -205,6 +203,7 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
         else:
             facts.at, facts.zoned = clock.at(found)
             facts.stamp = found.span()
+        facts.rank = int(found["rank"]) if found["rank"] else facts.rank
         return found.end()
     found = next(filter(None, (each.match(text, at) for each in _SYSLOG)), None) if at == 0 else None
     if found and not (level_of(found["host"]) or found["tag"] == "kernel" or SERVICES.match(found["tag"])):

@@ -7,6 +7,7 @@ from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, NAMED, Clock
 from doctor.logs.model import Form
+from doctor.text.hostprogram import table
 from doctor.text.late import late
 
 _HOST = r"[A-Za-z0-9][\w.-]{0,250}"
@@ -21,26 +22,18 @@ _SLURM = late(
 )
 _SLURMD = late(rf"\[{DATED}\] (?:\[[\d.]{{1,30}}\w{{0,10}}\] )?(?P<level>error|fatal|debug\d?): ")
 _ON = late(rf"\*\*\* (?:STEP|JOB) \S{{1,40}} ON (?P<host>{_HOST}) CANCELLED AT {DATED}")
-_PART = (
-    r"(?:(?i:(?:local_|global_)?rank|[gn]pu|device|cuda|worker|actor|stage|[dtpec]p|node|step|iter\w{0,5}"
-    r"|epoch|tid|pid|proc\w{0,3}|thread)s?|[\w.-]{1,80}\.(?:py|cc?|cpp|h))"
-)
-"""What stands before a number in brackets and is not a host."""
+_PART, _TEXTS, _MESSAGES, _NAMES = ("|".join(rows) for _, *rows in table(__file__, "system.txt"))
 _OWN_ERROR = late(
     r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): "
     r"(?!OUT-OF-RES|NOT-|ERROR in)"
 )
 """An error that a library of Open MPI reports by its name."""
 _MPI = late(
-    rf"\[(?!{_PART}:)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
+    rf"\[(?!(?:{_PART}):)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
     rf"|\[proxy:\d{{1,4}}:\d{{1,4}}@(?P<proxy>{_NODE})\] |\[(?:{_MPIRUN})@(?P<main>{_NODE})\] "
     r"|Abort\(-?\d{1,12}\) on node (?P<rank>\d{1,6}) "
     rf"|(?:{_MPIRUN})(?:\.real)?(?:: | noticed | detected | was | has )"
-    r"|Primary job  terminated normally|a non-zero exit code\. Per user-direction"
-    r"|MPI_ABORT was invoked on rank|In: PMI_Abort\(|Fatal error in (?:internal_|P)?MPI_"
-    r"|(?:internal_)?PMPI_\w{3,40}\(|MPI[A-Z]{1,4}_\w{2,60}\("
-    r"|(?:\w{2,8}: (?:line \d{1,4}: )?)?[\w./-]{0,80}\b(?:or|pr)ted: (?:command not|No such file)"
-    r"|=   (?:BAD TERMINATION|EXIT CODE|KILLED BY|PID \d)|MPID_nem_|\.: gethostbyname failed|ORTE |PRTE "
+    rf"|{_MESSAGES}"
 )
 _KERNEL_TIME = r"\[? {0,8}\+?\d{1,9}\.\d{1,6}\]"
 _TAG = r"(?P<tag>[\w./@-]{1,60})(?:\[(?P<pid>[\d-]{0,9})\])?: "
@@ -67,10 +60,7 @@ _MONITOR = late(
 """An event of Kubernetes with the line that its monitor found in the kernel's log."""
 _KERNEL_TEXT = late(
     r"(?:kernel: | {8,20}(?=NVRM: )|\d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
-    r"(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
-    r"|nvidia-peermem |mce: |EDAC |EXT4-fs|XFS \(|BTRFS|md/raid|block nvme|nvme nvme\d"
-    rf"|INFO: task \S{{1,40}}:\d{{1,9}} blocked for |nfs: server |{BEGINS}"
-    r"|[\w./-]{1,16}\[\d{1,9}\]:? (?:segfault at|general protection) )"
+    rf"(?:{_TEXTS}|{BEGINS})"
 )
 _XID = late(r"(?<!\]: )NVRM: Xid \(PCI:")
 """A line with this text is the kernel's, whichever program of the job repeats it."""
@@ -83,11 +73,8 @@ _UCX_FATAL = late(
     r" {1,20}(?:[\w./-]{1,60}\.(?:c|h|cc|inl):\d{1,6} |(?=Caught signal ))"
 )
 """UCX's last message before the process ends; it has no time."""
-SERVICES = late(
-    r"(?:sshd|systemd-(?:logind|networkd|resolved|timesyncd)|crond?|CRON|dbus-daemon|NetworkManager|polkitd"
-    r"|rsyslogd|snapd|chronyd|ntpd|postfix)\b"
-)
-"""Services whose complaints do not concern the job. systemd itself is not listed: it may start jobs."""
+SERVICES = late(rf"(?:{_NAMES})\b")
+"""Services whose complaints do not concern the job."""
 _PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
 
 

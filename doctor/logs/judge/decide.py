@@ -161,7 +161,8 @@ def _scheduler(case: LogCase) -> LogBlame | None:
         behind = [case.places.settled(Party(rank=rank), None) for rank in steps if steps[rank] == least]
         how.append(f"the last step is {max(steps.values())}; {who(behind)} logged none after {least}")
     role = Role.ROOT if head.sighting.symptom.role is Role.ROOT else Role.CONFIRMS
-    says = f"the scheduler ended the job: {titled([each for each in events if each.id == head.id])}"
+    by = "cloud" if head.id.startswith("cloud-") else "scheduler"
+    says = f"the {by} ended the job: {titled([each for each in events if each.id == head.id])}"
     lines = tuple(line for _, line in case.last_steps.values())[:2]
     here, end = head.line.file, head.line.number
     made = (step for file in case.logs.files if file.name == here for step in file.progress)

@@ -19,8 +19,8 @@ LATE = 60.0
 """Seconds before the last line that still count as the end of a file."""
 MOST_READY = 100_000
 """The most ranks that a list of those that are ready may imply."""
-_OF_NOBODY = {"schedulers", "supervisor"}
-"""Families of symptoms whose lines no rank writes, whatever else its file holds."""
+_OF_NOBODY = {"schedulers", "supervisor", "deepspeed-child", "deepspeed-others-ended"}
+"""Symptoms, and families of them, whose lines no rank writes, whatever else its file holds."""
 _OF_OTHERS = {SuspectKind.NAMES, SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED}
 
 
@@ -74,8 +74,8 @@ def event_of(sighting: Sighting, file: LogFile, places: PartyMaps, writer: Write
     kind = kind_of(sighting)
     if kind is None or not _counts(sighting, file):
         return None
-    line, taken = sighting.first, sighting.taken
-    of_nobody = sighting.symptom.family in _OF_NOBODY
+    line, taken, symptom = sighting.first, sighting.taken, sighting.symptom
+    of_nobody = not _OF_NOBODY.isdisjoint((symptom.family, symptom.id))
     by = Party(host=line.who.host) if of_nobody else writer(line)
     about = tuple(places.settled(each, None) for each in (*named(taken), *_not_ready(taken, file)))
     guilty = tuple(places.settled(each, None) for each in named(taken, "guilty_"))
@@ -97,13 +97,14 @@ def event_of(sighting: Sighting, file: LogFile, places: PartyMaps, writer: Write
             launcher = line.form in (Form.MPI, Form.SLURM) and by.rank is None and not itself
             about = (by,) if key(by)[0] != "file" and not launcher else ()
     else:
-        if kind in (SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED) and not peers:
+        of_peer = any("(?P<peer_" in each for each in (symptom.take, *symptom.below))
+        if kind in (SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED) and not (peers or of_peer):
             peers = tuple(replace(each, rank=None) for each in about if each.host or each.address)
             peers = tuple(places.settled(each, None) for each in peers)
             if "client socket has failed to connect to" in line.text:
                 peers = ()  # in this message torch does not print the addresses that it tried
         own = replace(about[0], pid=None, address=None) if len(about) == 1 else Party()
-        if own.rank is None and not named(taken, "peer_"):  # it is that of another end
+        if own.rank is None and not of_peer:  # it is that of another end
             own = replace(own, host=None)
         by = places.settled(filled(by, own), file)
         named_ranks = [each for each in about if each.rank is not None]

@@ -66,7 +66,7 @@ MOST_SEARCHED = 200
 _LOOKED = 20_000
 """The most lines of one file that are examined for complaints, and the most that are examined for ranks."""
 
-_FROM_NEIGHBOURS = (stacks.INTERRUPTED, stacks.NO_SPACE, stacks.PIPELINE, *ENDED, *DIED, *MISSED, *FIRST)
+_FROM_NEIGHBOURS = (*stacks.WORDS, *ENDED, *DIED, *MISSED, *FIRST)
 """With these words, a line means what its neighbours say."""
 _TELLING = (b"-" * 70, b"-- Process ", b"ray::")
 """With these words, lines tell who wrote the lines below."""
@@ -356,6 +356,8 @@ class _Scanner:
             self._headless = number, prefix
         if stacks.INTERRUPTED in text:
             text = stacks.stopped_at(text, text[: facts.start], around.above())
+        elif stacks.UNCAUGHT in text:
+            text = stacks.with_what(text, around.below())
         elif stacks.NO_SPACE in text:
             text = stacks.in_semlock(text, around.above())
         elif stacks.PIPELINE in text:
@@ -504,7 +506,7 @@ class _Scanner:
         """Whether Python ignored the exception, or the next line is a log record: then the script goes on.
         Steps below prove less: the judge weighs them.
         """
-        if _headed(above, "Exception ignored in"):
+        if _headed(above, "Exception ignored in", "Error in atexit._run_exitfuncs"):
             return True
         prefix = text[: facts.start]
         for line in below:
@@ -571,7 +573,7 @@ def _with_frames(line: LogLine, text: str, facts: LineFacts, above: Callable[[],
     return replace(line, frames=tuple(redact(each)[:KEPT] for each in frames)) if frames else line
 
 
-def _headed(above: Sequence[str], words: str) -> bool:
-    """Whether the words stand in the line over the traceback that ends below these lines."""
-    begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
-    return begin is not None and any(words in line for line in above[begin : begin + 2])
+def _headed(above: Sequence[str], *words: str) -> bool:
+    """Whether such words stand in the line over the exception below these lines, or over its traceback."""
+    begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), -1)
+    return any(each in line for line in above[max(begin, 0) : begin + 2] for each in words)

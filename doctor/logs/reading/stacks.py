@@ -12,6 +12,8 @@ _FRAME = re.compile(
     r'\s{0,9}File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<where>[\w.<>]{1,80})'
 )
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<")
+UNCAUGHT = "terminate called after throwing"
+_WHAT = re.compile(r"\s{0,4}what\(\): .{1,400}")
 _WAITS = re.compile(
     r"\b(all_reduce|all_gather\w{0,20}|all_to_all\w{0,20}|reduce_scatter\w{0,20}|broadcast\w{0,20}|barrier"
     r"|monitored_barrier|reduce|gather|scatter|recv|irecv|send|init_process_group|new_group)\("
@@ -25,6 +27,7 @@ _NEAR = 6
 MOST_LINES = 40
 """The most lines of a traceback that are kept: the innermost."""
 PIPELINE = "- Dataset Pipeline Error Message:"
+WORDS = (INTERRUPTED, NO_SPACE, PIPELINE, UNCAUGHT)
 _BY_USER = "Execute user Python code failed"
 _RULE = re.compile(r"\s{0,8}-{20,}\s*$")
 _RAISED = re.compile(
@@ -54,6 +57,12 @@ def stopped_at(text: str, prefix: str, above: Iterable[str]) -> str:
             waits = "backward"
         source = ""
     return text
+
+
+def with_what(text: str, below: Iterable[str]) -> str:
+    """The line of C++ about an exception that nothing caught, with the message of the exception."""
+    near = _own((line for _, line in zip(range(_NEAR), below, strict=False)), text.partition(UNCAUGHT)[0])
+    return text.rstrip() + next((found[0] for found in map(_WHAT.match, near) if found), "")
 
 
 def in_semlock(text: str, above: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import datetime, timezone
+from itertools import pairwise
 from typing import Any
 
 from doctor.logs.sources.kind import HEAD, wide
@@ -16,6 +17,7 @@ from doctor.logs.sources.limits import CHUNK, DamagedInput
 from doctor.logs.sources.stream import PeekStream
 
 _DOCKER = b'{"log":"'
+_NUMBER = re.compile(rb"(?m)^((?:[\w./@+-]{1,200}?[:-])??)(\d{1,9})[:-](?!\d| \S)")
 _TIME, _MESSAGE = "__REALTIME_TIMESTAMP", "MESSAGE"
 
 
@@ -24,6 +26,15 @@ def is_wrapped(head: bytes) -> bool:
     line = head.lstrip().partition(b"\n")[0]
     journal = line.startswith(b"{") and f'"{_TIME}"'.encode() in line
     return line.startswith(_DOCKER) or journal
+
+
+def is_numbered(head: bytes) -> bool:
+    """Whether `grep -n` wrote a number in front of nearly all lines; numbers of one file grow."""
+    lines = head.split(b"\n")[:-1] or [head]
+    found = [each.groups() for each in map(_NUMBER.match, lines) if each]
+    found.sort(key=lambda each: each[0])
+    grow = all(name != other or int(one) < int(two) for (name, one), (other, two) in pairwise(found))
+    return grow and len(found) > 2 and len(found) >= len(lines) * 0.8
 
 
 def unwrapped(data: bytes) -> bytes:
@@ -85,6 +96,7 @@ def pieces(stream: PeekStream) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
     wrapped = is_wrapped(head.removeprefix(codecs.BOM_UTF8))
     plain = (lambda data: _plain(unwrapped(data).replace(b"\x00", b""))) if wrapped else _plain
+    plain = (lambda data: _plain(_NUMBER.sub(rb"\1", data))) if is_numbered(head) else plain
     rest = b""
     first = True
     cut = False

@@ -15,7 +15,7 @@ ENOUGH = 0.5
 _PART = re.compile(r"[a-z]+|(?<![0-9a-z])-?[0-9]+|[0-9]+")
 _WORD = re.compile(r"[a-z][a-z0-9_]{2,}")
 _SILENT = frozenset(("error", "code", "errcode", "errno", "status", "with", "nvrm", "number", "the"))
-REST = "-other"
+REST = ("-other", "-uncaught")
 """So ends the id of what is known of the rest of a family: it counts if nothing else in its line does."""
 _BEFORE_A_CODE = frozenset(("ret", "exit", "rc"))
 """Words that a person may type before a code that is listed without them."""

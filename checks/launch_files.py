@@ -4,11 +4,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from shlex import quote
 
-from doctor.api import PLAN, Damage, Evidence, JobPlan, Place, Problem, Scope, Severity, check, fold
+from doctor.api import (
+    PLAN,
+    Ask,
+    Capture,
+    Damage,
+    Evidence,
+    Fact,
+    JobPlan,
+    Place,
+    Problem,
+    Run,
+    Scope,
+    Severity,
+    UnreadableOutput,
+    check,
+    fold,
+)
 from doctor.facts.job import LAUNCHES
-from doctor.facts.needed import NEEDED_FILES
 from doctor.job.launch.process_env import Launch
 from doctor.rules.launch_names import remark
+from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
 ELSEWHERE = ("data", "env", "model")
@@ -19,6 +35,30 @@ SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/
 """Folders of any machine and any container."""
 ALIKE = 0.85
 """How alike the names of a missing file and of one beside it are."""
+
+_LOOK = host_program(__file__, "needed.sh")
+
+
+def _ask_needed(ask: Ask) -> str:
+    """By a process that nobody waits for, as with rank tables: a dead file system must not hold up others."""
+    if not ask.paths:
+        return ""
+    looks = "\n".join(f"l {quote(path)}" for path in ask.paths)
+    return _LOOK.replace("@looks@", looks)
+
+
+def _states(capture: Capture) -> Mapping[str, str]:
+    lines = capture.stdout.splitlines()
+    if lines and lines[-1] != "looked":
+        raise UnreadableOutput("the look at the files did not end")
+    found = (line.partition("/") for line in lines if "/" in line)
+    return {f"/{path}": state.strip() or "missing" for state, _, path in found}
+
+
+NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), _states, timeout=4, slow=True)
+"""Path -> "missing", also with a colon and the names that begin and end like it if its folder is there, "not
+readable", "a folder", "empty", or "not executable", which only a program must be; others are usable files.
+"""
 
 
 @check("launch-files-missing", LAUNCHES, PLAN, NEEDED_FILES, scope=Scope.CLUSTER, damage=Damage.BLOCKED)

@@ -21,6 +21,7 @@ from doctor.logs.judge.parties import bare
 from doctor.logs.model import LogCause, LogLine, Logs
 from doctor.model import Confidence, Finding, Host, Status
 from doctor.report.page.names import title
+from doctor.text.hostprogram import sections
 from doctor.text.nodeset import fold, is_ip
 from doctor.transport.ssh.settings import SshSettings
 
@@ -34,24 +35,8 @@ RISKS = {"ports-not-reserved"}
 """Checks that show only how it may have come about."""
 KERNEL_LOG, MEMORY = "kernel-log", "memory-low"
 DISK = "disk-full"
-_ITS_OWN = "the job's own environment"
-_ITS_MEMORY = "the memory that the job itself takes"
-_ITS_FOLDERS = "quotas and network file systems, which the job may write to"
-_ITS_START = "how that job was started"
-BLIND: Mapping[str, str] = {
-    KERNEL_LOG: "what the kernel's log no longer holds",
-    "stuck-process": "what the rank did (doctor hang shows it while a job hangs)",
-    MEMORY: _ITS_MEMORY,
-    "*-busy": _ITS_MEMORY,
-    "disk-full": _ITS_FOLDERS,
-    "tmp-not-writable": _ITS_FOLDERS,
-    "version-*": _ITS_OWN,
-    "env-drift": _ITS_OWN,
-    "torch-*": _ITS_OWN,
-    "launch-*": _ITS_START,
-    "plan-invalid": _ITS_START,
-}
-"""What a check does not cover: if the likeliest check of a cause passes, the cause may still be there."""
+BLIND = sections(__file__, "blind.txt")["checks"]
+"""What each check does not cover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +181,8 @@ def _shown(explained: Explanation, charge: LogCause, seen: ProofExam | None) -> 
         says = f"{other[0].check} reports something else: {title(other[0])}; {passes}{elsewhere}"
         return ProofState.OPEN, says
     if undecided:
-        why = f": no host shows {_ITS_START}" if _unseen(undecided[0]) == _ITS_START else ""
+        start = BLIND["plan-invalid"]
+        why = f": no host shows {start}" if _unseen(undecided[0]) == start else ""
         says = f"{_names(undecided)} could not be decided{why}; {passes}{elsewhere}"
         return ProofState.OPEN, says + ("" if named else _without_log(explained, report))
     if unseen := charge.unseen or _unseen(asked[0]):

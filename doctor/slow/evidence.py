@@ -60,6 +60,8 @@ class RankSamples(msgspec.Struct, frozen=True, kw_only=True):
     """How often it began to wait, as `waits` says."""
     workers: Count = 0
     """Its threads that wait in collectives; 0 without gloo."""
+    proxies: Count = 0
+    """Its threads that carry NCCL's collectives over the network; then `inside` is by them."""
     long: Stretches = ()
     """When it was inside (or outside) for long, in seconds after the start of the round."""
     long_waits: Stretches = ()

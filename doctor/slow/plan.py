@@ -46,7 +46,8 @@ def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
         return RoundPlan(FIRST * wishes.seconds)
     left = wishes.seconds - made.seconds
     if not made.by and not _recorded(seen):
-        return _stacks_of_all(seen, max(wishes.seconds, RECORDED))
+        blind = any(map(seen.failed, seen.keys))
+        return None if blind else _stacks_of_all(seen, max(wishes.seconds, RECORDED))
     late, others = _interesting(made, seen)
     if left > 0.1 * wishes.seconds:
         return _plan(max(left, RECORDED) if late else left, late, others, seen)
@@ -57,7 +58,7 @@ def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
     if (
         unknown
         and any(not each.is_link for each in made.late)
-        and not any(_failed(seen, each) for each in unknown)
+        and not any(seen.failed(each) for each in unknown)
     ):
         return _plan(RECORDED, late, others, seen)
     return None
@@ -65,11 +66,6 @@ def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
 
 def _recorded(seen: Sampled) -> set[Key]:
     return {each for each in seen.keys if seen.profiles(each)}
-
-
-def _failed(seen: Sampled, of: Key) -> bool:
-    """Whether its stacks were asked for in vain."""
-    return any(p.pid == of[1] and p.problem for n in seen.rounds for p in seen.round(of[0], n).profiles)
 
 
 def _late(made: SlowJudgement) -> list[Key]:

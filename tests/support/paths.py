@@ -19,6 +19,7 @@ SAID = (
         "slow/advice.txt",
         "slow/judge/sleeps.txt",
         "rules/smoke.txt",
+        "logs/blind.txt",
     ),
 )
 """Tables of words that reach a page, in doctor/."""

@@ -82,21 +82,21 @@ def _polled(home: str, thread: "dict[str, Any]", ends: "dict[int, str]") -> "lis
                 return _among(ends, map(int, _WATCHED.findall(file.read(MOST))))
         if len(call) > 2 and call[0] in ("poll", "ppoll"):
             size = _POLLED.size * min(int(call[2], 16), MOST_POLLED)
-            return _among(ends, (row[0] for row in _POLLED.iter_unpack(_memory(home, call[1], size))))
+            return _among(ends, (row[0] for row in _POLLED.iter_unpack(memory(home, call[1], size))))
         if len(call) > 2 and call[0] in ("select", "pselect6"):
             bits = int.from_bytes(
-                _memory(home, call[2], min(int(call[1], 16), MOST_POLLED) // 8 + 1), "little"
+                memory(home, call[2], min(int(call[1], 16), MOST_POLLED) // 8 + 1), "little"
             )
             return _among(ends, (number for number in ends if bits >> number & 1))
     return [end for end in ends.values() if end.startswith("socket:")]
 
 
-def _memory(home: str, place: str, size: int) -> bytes:
+def memory(home: str, place: str, size: int) -> bytes:
     if not int(place, 16):  # it polls for nothing
         return b""
-    with open(home + "/mem", "rb", buffering=0) as memory:
-        memory.seek(int(place, 16))
-        return memory.read(size)
+    with open(home + "/mem", "rb", buffering=0) as file:
+        file.seek(int(place, 16))
+        return file.read(size)
 
 
 def _among(ends: "dict[int, str]", numbers: "Iterable[int]") -> "list[str]":

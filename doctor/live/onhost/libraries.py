@@ -33,10 +33,7 @@ _WANTED = (
 )
 WANTED = frozenset(_WANTED.split())
 DUMPS = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_HCCL_DEBUG_INFO_TEMP_FILE")
-_LIBRARIES = {
-    "nccl": re.compile(r"/libnccl\b"),
-    "hccl": re.compile("/libhccl"),
-}
+_LIBRARIES = {"nccl": re.compile(r"/libnccl\b"), "hccl": re.compile("/libhccl")}
 _LOG = re.compile(r"worker_\d+\.log\Z")
 
 

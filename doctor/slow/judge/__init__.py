@@ -62,7 +62,7 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
         sum(max(each.entries, each.wait_entries * sends) for each in seen.ranks(of)) for of in seen.keys
     ]
     steps, step = _steps(evidence, hang.job)
-    gloo = all(any(each.workers for each in seen.ranks(of)) for of in seen.keys)  # it shows every collective
+    gloo = not seen.has_devices and all(any(r.workers for r in seen.ranks(of)) for of in seen.keys)
     still = hang.verdict is HangState.HANG or (gloo and hang.verdict is not HangState.MOVES)
     if not steps and not any(entries) and still:
         said = f"Nothing moved for {seen.seconds:.0f} s. {hang.sentence}"
@@ -78,7 +78,7 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
         step_seconds=step,
         ranks=tuple(_paces(seen, found)),
     )
-    number = steps if steps is not None else _entered(entries, found)
+    number = steps if steps is not None else _entered(entries, found, gloo)
     made = _of_ranks(made, seen, found, number, slow_link(seen))
     if not seen.lost:
         return made
@@ -90,11 +90,12 @@ def _late_hosts(seen: Sampled) -> str:
     return fold(dict.fromkeys(host for of in seen.lost.values() for host in of)) or fold(seen.job.hosts)
 
 
-def _entered(entries: Sequence[int], found: Series | None) -> int | None:
-    """How many steps there were at most, if the stacks do not show it: each has a collective or several. Who
-    is late is seldom seen inside one, so half of the ranks may have been seen there less often.
+def _entered(entries: Sequence[int], found: Series | None, gloo: bool) -> int | None:
+    """How many steps there were at most, if the stacks do not show it: each has a collective or several, and
+    gloo shows each. Who is late is seldom seen inside one, so half of the ranks may have been seen there less
+    often.
     """
-    return median_high(entries) if found is not None and found.by == "threads" else None
+    return median_high(entries) if found is not None and found.by == "threads" and gloo else None
 
 
 def _steps(evidence: SlowEvidence, job: RunningJob) -> tuple[int | None, float | None]:
@@ -172,11 +173,15 @@ def _of_ranks(
         stalled = _starved(made, seen) or _throttled(made, seen)
         said = TOO_FEW if made.by else _unseen(seen)
         later = len(seen.keys) > 1 and not all(rank.hidden for rank in seen.job.ranks)
+        later = later and not any(map(seen.failed, seen.keys))
         return stalled or replace(made, sentence=said, notes=(), more=later)
     stops = pauses(seen, made.step_seconds) if steps != 0 else None
     late = several(seen, found, one, stops, links, made.step_seconds, few=few)
-    if sure := [each for each in late if not may_wait_for_device(seen, each)]:
-        return replace(_named(made, *sure), more=few and bool(links))
+    late = [replace(each, doubted=may_wait_for_device(seen, each)) for each in late]
+    if sure := [each for each in late if found.by == "threads" or not each.doubted]:
+        named = replace(_named(made, *sure), more=few and bool(links))
+        doubts = (AT_DEVICE,) if any(each.doubted for each in sure) else ()
+        return replace(named, notes=(*doubts, *named.notes))
     if stalled := _starved(made, seen) or _throttled(made, seen):
         return replace(stalled, more=few)
     if few:
@@ -237,9 +242,9 @@ def _nobody(
     apart = between(waits[0], waits[-1])
     more = one.maybe or one.smallest > WORTH
     stages = is_pipeline(seen)
-    wait = (
-        f"The {'stages of the pipeline wait for one another' if stages else 'ranks wait'} {apart} of the time"
-    )
+    carried = seen.has_devices and found.by == "threads"
+    waiting = "Collectives of each rank are under way" if carried else "The ranks wait"
+    wait = f"{'The stages of the pipeline wait for one another' if stages else waiting} {apart} of the time"
     uneven = waits[-1] - waits[0] >= one.smallest and not stages  # stages of unequal length are made so
     if uneven or one.maybe or one.smallest > TOO_NOISY or doubt:
         said = f"{wait}, and {'no stage is clearly the slowest' if stages else 'it is not clear for whom'}."
@@ -253,7 +258,8 @@ def _nobody(
     alike = ", alike" if waits[-1] - waits[0] < LEAST else ", each time for another one"
     said = f"Nobody is late. {wait}{', as they do by design' if stages else alike}."
     network = network_words(seen)
-    clocks = (clocks_words(devices_of(seen)) or NO_DEVICES) if found.by == "stacks" else ""
+    blind = found.by == "stacks" or seen.has_devices
+    clocks = (clocks_words(devices_of(seen)) or NO_DEVICES) if blind else ""
     notes = tuple(filter(None, (network, clocks)))
     made = replace(made, state=SlowState.EVEN, sentence=said, notes=notes)
     return replace(made, smallest=one.smallest, maybe=maybe, more=more)

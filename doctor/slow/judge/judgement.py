@@ -97,6 +97,8 @@ class SlowCulprit:
     whole_host: bool = False
     peers: tuple[str, ...] = ()
     """The other ends of a link."""
+    doubted: bool = False
+    """Whether its host may only wait for its device."""
 
     @property
     def is_link(self) -> bool:
@@ -105,7 +107,7 @@ class SlowCulprit:
     @property
     def certain(self) -> bool:
         """Whether it is more than a suspicion."""
-        return self.lag not in (Lag.STARVED, Lag.DEVICE)
+        return self.lag not in (Lag.STARVED, Lag.DEVICE) and not self.doubted
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,10 @@ class Sampled:
         found = (each for n in numbers for each in self.round(of[0], n).profiles)
         return [each for each in found if each.pid == of[1] and each.gil is gil and each.samples]
 
+    def failed(self, of: Key) -> bool:
+        """Whether its stacks were asked for in vain."""
+        return any(p.pid == of[1] and p.problem for n in self.rounds for p in self.round(of[0], n).profiles)
+
     @property
     def has_devices(self) -> bool:
         return any(uses_device(look) for rank in self.job.ranks for look in rank.looks)
@@ -102,9 +106,8 @@ def series(seen: Sampled) -> Series | None:
 
 def _by_threads(seen: Sampled, sends: bool) -> Series | None:
     ranks = {each: seen.ranks(each) for each in seen.keys}
-    if seen.has_devices:
-        return None  # a group of gloo serves another purpose there
-    if not all(of and all(r.workers and r.inside for r in of) for of in ranks.values()):
+    kind = "proxies" if seen.has_devices else "workers"  # a group of gloo serves another purpose there
+    if not all(of and all(getattr(r, kind) and r.inside for r in of) for of in ranks.values()):
         return None
     seconds = _seconds(seen)
     shares = {

@@ -68,6 +68,7 @@ class RankCount:
             samples=self.samples,
             entries=self.entries,
             workers=len(self.watch.workers),
+            proxies=len(self.watch.proxies),
             used=deltas,
             **seen,
         )

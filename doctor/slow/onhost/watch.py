@@ -5,10 +5,13 @@ import os
 from typing import Any
 
 from doctor.live.onhost import proc, syscalls
+from doctor.slow.onhost.proxies import OTHERS, Library
 
 WORKER = "pt_gloo_runloop"
 """A thread of gloo, which waits with a time limit if and only if its rank is inside a collective."""
 MOST_WORKERS = 64
+AWAKE = ("running", "-1", "", *syscalls.TALKS)
+"""What a thread of NCCL is in while it carries something: no call at which it sleeps."""
 _LONGEST = 512
 _LONGEST_NAME = 64
 
@@ -21,15 +24,22 @@ class RankWatch:
         self.home = f"{proc.PROC}/{pid}"
         self.main = self._opened(pid)
         self.sleeps_in = self._opened(pid, "wchan")
-        self.workers = [self._opened(tid) for tid in self._workers()]
+        names = self._threads()
+        workers = sorted(tid for tid, name in names.items() if name == WORKER)[:MOST_WORKERS]
+        self.workers = [self._opened(tid) for tid in workers]
+        self.library = Library(self.home)
+        proxies = self.library.threads(tid for tid in names if tid != pid and not OTHERS.match(names[tid]))
+        opened = ((tid, self._opened(tid)) for tid in proxies)
+        self.proxies = {tid: handle for tid, handle in opened if handle is not None}
+        self.known = set()  # type: set[int]
+        """The proxies that were seen asleep in NCCL."""
         self.blind = self.main is None or _read(self.main) == ""
 
-    def _workers(self) -> "list[int]":
+    def _threads(self) -> "dict[int, str]":
         with contextlib.suppress(OSError):
-            tids = map(int, os.listdir(self.home + "/task"))
-            names = ((tid, proc.lenient(f"{self.home}/task/{tid}/comm", 64).strip()) for tid in tids)
-            return sorted(tid for tid, name in names if name == WORKER)[:MOST_WORKERS]
-        return []
+            tids = [*map(int, os.listdir(self.home + "/task"))]
+            return {tid: proc.lenient(f"{self.home}/task/{tid}/comm", 64).strip() for tid in tids}
+        return {}
 
     def _opened(self, tid: int, name: str = "syscall") -> "int | None":
         with contextlib.suppress(OSError):
@@ -37,12 +47,25 @@ class RankWatch:
         return None
 
     def inside(self) -> "tuple[bool, bool]":
-        """Whether a worker of gloo is in a collective, and whether one is or the main thread waits with a
-        limit, as it does in a send or a receive, but also when it waits for the GIL.
+        """Whether a worker of gloo is in a collective, or NCCL carries one; and whether one is or the main
+        thread waits with a limit, as it does in a send or a receive, but also when it waits for the GIL.
         """
+        if self.proxies:
+            carries = [self._carries(tid) for tid in [*self.proxies]]
+            return any(carries), any(carries)
         calls = (_read(each) for each in self.workers if each is not None)
         by_worker = any(_timed(each) or each.startswith("running") for each in calls)
         return by_worker, by_worker or (self.main is not None and _timed(_read(self.main)))
+
+    def _carries(self, tid: int) -> bool:
+        """Whether a collective is under way in this thread. One that sleeps elsewhere is not NCCL's."""
+        text = _read(self.proxies[tid])
+        name = "".join(syscalls.named(text.split()[:1], proc.MACHINE))
+        if name not in AWAKE and tid not in self.known:
+            self.known.add(tid)
+            if name != "futex" or _timed(text) or not self.library.sleeps_in(text):
+                os.close(self.proxies.pop(tid))
+        return name != "futex"
 
     def kernel_wait(self) -> str:
         """The function of the kernel in which its main thread sleeps; empty if it runs, or that is hidden."""
@@ -66,7 +89,7 @@ class RankWatch:
         return told
 
     def close(self) -> None:
-        for each in (self.main, self.sleeps_in, *self.workers):
+        for each in (self.main, self.sleeps_in, *self.workers, *self.proxies.values()):
             if each is not None:
                 os.close(each)
 

@@ -4,8 +4,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+from checks.launch_files import _LOOK, NEEDED_FILES
 from doctor.api import Capture
-from doctor.facts.needed import _LOOK, NEEDED_FILES
 
 
 def test_what_a_shell_says_about_paths(tmp_path: Path) -> None:

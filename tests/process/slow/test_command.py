@@ -182,3 +182,18 @@ def test_without_a_job_nothing_is_said_to_be_well() -> None:
     done = slow("--local", "--master-port", "1", "--for", "1")
     assert done.returncode == 3
     assert "No job" in done.stdout
+
+
+def test_a_late_host_of_a_job_on_gpus_is_named_by_the_threads_of_nccl(make_slow_job: Make) -> None:
+    """The GPU and NCCL are stand-ins: threads of the rank."""
+    job = make_slow_job(KIND="nccl")
+    job.fault("loader", 2, 60)
+    code, said = judged(job)
+    assert (code, named(said), said["slow"]["known_by"]) == (1, [(2, "data loader")], "threads"), said
+    job.fault("none")
+    code, said = judged(job)
+    assert named(said) == [], said
+    if code == 3:
+        pytest.skip(f"this machine was too busy: {said['headline']}")
+    assert (code, said["slow"]["state"], said["slow"]["known_by"]) == (0, "nobody", "threads"), said
+    assert "a slow device would not be seen" in str(said).lower()

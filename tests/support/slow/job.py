@@ -3,9 +3,10 @@
 FOLDER/fault holds faults, one a line: its name, its ranks (1,3; -1: all) and milliseconds. Each rank writes
 FOLDER/truth.RANK: when each step began, had its data, was ready and was done, by the clock that all processes
 share.
-KIND is plain (an all_reduce a step), ddp, fsdp, deepspeed, tp, pipeline, trainer (of transformers), mpi or
-spin (a stand-in for a device, for which the host spins in `synchronize`). The step itself sleeps: a rank
-needs little of a processor. What only some kinds need is imported there: it takes a second or more.
+KIND is plain (an all_reduce a step), ddp, fsdp, deepspeed, tp, pipeline, trainer (of transformers), mpi,
+spin (a stand-in for a device, for which the host spins in `synchronize`) or nccl (one with NCCL's thread).
+The step itself sleeps: a rank needs little of a processor. What only some kinds need is imported there: it
+takes a second or more.
 """
 
 import ctypes
@@ -376,7 +377,30 @@ def spinning() -> Callable[[Any], None]:
     return share
 
 
+def over_nccl() -> Callable[[Any], None]:
+    import torch
+    import torch.distributed as dist
+
+    sys.path.insert(0, str(Path(__file__).parent))
+    from progress import Gpu  # type: ignore[import-not-found]
+
+    gradient = torch.ones(60_000)
+
+    def compute() -> None:
+        time.sleep(BASE + FAULT.mine("device"))
+        dist.all_reduce(gradient)
+
+    gpu = Gpu(compute, FOLDER / f"gpu.{RANK}", named=os.environ.get("LIBRARY", "libnccl.so.2"))
+
+    def share(_: Any) -> None:
+        gpu.launch()
+        gpu.synchronize()
+
+    return share
+
+
 KINDS = {
+    "nccl": over_nccl,
     "plain": plain,
     "ddp": ddp,
     "fsdp": fsdp,

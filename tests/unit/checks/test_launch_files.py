@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from checks.launch_files import NEEDED_FILES
 from doctor.api import Capture, UnreadableOutput
-from doctor.facts.needed import NEEDED_FILES
 from tests.support.cases import cases
 from tests.support.launches import a_plan, judged, read
 

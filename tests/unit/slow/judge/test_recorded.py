@@ -11,7 +11,7 @@ from doctor.live.evidence import JobMember
 from doctor.live.reach import Reach
 from doctor.live.wires import key
 from doctor.slow.advice import advice
-from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence, Used
+from doctor.slow.evidence import HostSamples, Profile, RankLink, RankSamples, SampleRound, SlowEvidence, Used
 from doctor.slow.evidence_file import load
 from doctor.slow.judge import AT_DEVICE, TOO_FEW, judge
 from doctor.slow.judge.culprits import _pausing, may_wait_for_device
@@ -79,6 +79,42 @@ def test_only_what_lines_show_may_be_a_wait_for_a_device() -> None:
     }
     assert found == {Lag.LATE: True, Lag.STAGE: True, Lag.PAUSES: False, Lag.SLOW_LINK: False}
     assert not may_wait_for_device(sampled(seen, job), replace_fields(late, reason=LateReason.LOADER))
+
+
+@cases
+def test_a_host_that_calls_collectives_late_is_named_by_the_threads_of_nccl(
+    whole: list[int], first: list[int], second: list[int], late: list[list[int]]
+) -> None:
+    """What was counted of two ranks on a GPU. One that seems to compute may wait for its device."""
+    seen = load(SAMPLES / "gpu-device-waits.json.gz")
+    pids = sorted(rank.pid for rank in seen.samples[0].rounds[0].ranks)
+
+    def counted(_: str, rank: RankSamples) -> RankSamples:
+        inside = (first, second)[pids.index(rank.pid)]
+        return replace(rank, samples=tuple(whole), inside=tuple(inside), proxies=1)
+
+    made = judge(with_ranks(seen, counted))
+    assert [[*each.ranks] for each in made.late] == late, made.sentence
+    assert (made.state, made.exit_code) == ((SlowState.LATE, 1) if late else (SlowState.EVEN, 0))
+    assert (AT_DEVICE in made.notes) is bool(late)
+    assert made.steps is None
+    assert not any(each.certain for each in made.late)
+    assert late or any("one that is slow at the same clock would not be seen" in note for note in made.notes)
+    half = judge(with_ranks(seen, lambda _, rank: counted(_, rank) if rank.pid == pids[0] else rank))
+    assert not half.late, "a rank whose threads are not seen cannot be compared"
+
+
+def test_stacks_that_cannot_be_seen_are_not_asked_for_again() -> None:
+    """py-spy is not there: nothing will show who is late, and another round shows no more."""
+
+    def without(_: HostSamples, one: SampleRound) -> SampleRound:
+        failed = tuple(Profile(pid=rank.pid, problem="py-spy is not there") for rank in one.ranks)
+        return replace(one, profiles=failed)
+
+    seen = with_rounds(load(SAMPLES / "gpu-device-waits.json.gz"), without)
+    made = judge(seen)
+    assert (made.state, made.more) == (SlowState.UNKNOWN, False)
+    assert following(seen, WISHES) is None
 
 
 def test_ranks_that_wait_differently_are_not_called_alike() -> None:

@@ -1,0 +1,50 @@
+"""The threads of NCCL and RCCL that carry a rank's collectives over the network.
+
+Such a thread yields its processor again and again while a collective that the rank has launched is under way,
+and sleeps on a condition while none is: then the rank's host has not called the next one.
+"""
+
+import contextlib
+import re
+import struct
+from collections.abc import Iterable
+
+from doctor.live.onhost import proc
+from doctor.live.onhost.descriptors import memory
+
+MOST = 4
+LEAST = 0.05
+"""Seconds of processor time without which a thread carries nothing."""
+YIELDS = 0.1
+"""The least share of that time in the kernel: a thread that computes is seldom there."""
+STACK = 512
+"""Words of the stack of a thread that sleeps, among which its callers are looked for."""
+_LIBRARY = re.compile(r"^(\w+)-(\w+) ..x. .*/lib(?:nccl|rccl|torch_cuda|torch_hip)\b", re.MULTILINE)
+OTHERS = re.compile("pt_|cuda|gloo")
+"""Beginnings of the names of threads that belong to something else."""
+
+
+class Library:
+    """NCCL or RCCL in a process: in a file of its own, or in torch's."""
+
+    def __init__(self, home: str) -> None:
+        self.home = home
+        maps = proc.lenient(home + "/maps", 8 << 20)
+        self.code = [(int(a, 16), int(b, 16)) for a, b in _LIBRARY.findall(maps)]
+
+    def threads(self, tids: "Iterable[int]") -> "list[int]":
+        """Those that may be such threads, by what they have used: the busiest in the kernel."""
+        found = []
+        for tid in tids if self.code else ():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                _, fields = proc.stat_of(proc.read(f"{self.home}/task/{tid}/stat"))
+                used, kernel = (int(fields[11]) + int(fields[12])) / proc.TICKS, int(fields[12]) / proc.TICKS
+                found += [(-kernel, tid)] if used >= LEAST and kernel >= YIELDS * used else []
+        return [tid for _, tid in sorted(found)[:MOST]]
+
+    def sleeps_in(self, call: str) -> bool:
+        """Whether a thread that is in this system call sleeps in this library."""
+        with contextlib.suppress(OSError, OverflowError, ValueError, IndexError):
+            words = struct.unpack(f"{STACK}Q", memory(self.home, call.split()[7], 8 * STACK))
+            return any(begin <= word < end for word in words for begin, end in self.code)
+        return False

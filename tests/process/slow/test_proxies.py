@@ -1,0 +1,68 @@
+"""NCCL's thread as /proc shows it: real threads of our own, which sleep in a library of that name."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from doctor.slow.onhost.watch import RankWatch
+from tests.support.cases import from_cases
+from tests.support.paths import ROOT
+
+CHILD = from_cases(__file__, "CHILD", str)
+
+
+@contextmanager
+def rank(folder: Path, library: str = "libnccl.so.2") -> Iterator[subprocess.Popen[str]]:
+    """It answers each word: "begin" lets a collective begin, "end" ends it, "stop" lets its threads sleep."""
+    argv = [sys.executable, "-c", CHILD, str(ROOT / "tests" / "support" / "slow"), str(folder), library]
+    child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout
+        assert child.stdout.readline() == "ready\n"
+        yield child
+    finally:
+        child.kill()
+        child.communicate(timeout=10)
+
+
+def tell(child: subprocess.Popen[str], word: str) -> None:
+    assert child.stdin
+    assert child.stdout
+    print(word, file=child.stdin, flush=True)
+    assert child.stdout.readline() == f"{word}\n"
+
+
+def test_it_is_inside_while_a_collective_is_under_way(tmp_path: Path) -> None:
+    with rank(tmp_path / "gpu") as child:
+        watch = RankWatch(child.pid)
+        assert len(watch.proxies) == 1
+        seen = []
+        for word in ("begin", "end", "begin", "end"):
+            tell(child, word)
+            seen.append(watch.inside())
+        watch.close()
+    assert seen == [(True, True), (False, False)] * 2
+    assert watch.known == {*watch.proxies}, "it was seen asleep in the library"
+
+
+def test_a_thread_that_sleeps_elsewhere_is_not_that_of_the_library(tmp_path: Path) -> None:
+    """It yields as often; but its callers are not NCCL's."""
+    with rank(tmp_path / "gpu") as child:
+        tell(child, "other")
+        watch = RankWatch(child.pid)
+        assert len(watch.proxies) == 2
+        tell(child, "begin")
+        assert watch.inside() == (True, True)
+        assert len(watch.proxies) == 1
+        tell(child, "end")
+        assert watch.inside() == (False, False)
+        watch.close()
+
+
+def test_without_the_library_no_thread_is_taken_for_one(tmp_path: Path) -> None:
+    with rank(tmp_path / "gpu", "libother.so") as child:
+        watch = RankWatch(child.pid)
+        watch.close()
+    assert not watch.proxies

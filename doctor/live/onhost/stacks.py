@@ -48,9 +48,7 @@ class PySpy:
     def version(self, seconds: float = SECONDS) -> "tuple[str, str]":
         """Its name and version, and why it cannot be used; one of the two is empty."""
         try:
-            ((_, tool, code),) = run_all(
-                [lambda: Tool([self.path, "--version"], seconds, 4096, self.keep)], 1
-            )
+            [(_, tool, code)] = run_all([lambda: Tool([self.path, "--version"], seconds, 4096, self.keep)], 1)
         except OSError as error:
             return "", error.strerror or str(error)
         said = " ".join(tool.out.decode("ascii", "replace").split())[:60]

@@ -21,7 +21,7 @@ from doctor.slow.judge.judgement import Lag, LateReason, RankShare, SlowCulprit,
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.links import network_words, slow_link
 from doctor.slow.judge.pauses import pauses
-from doctor.slow.judge.reasons import is_starved, places, reasons, starved_share
+from doctor.slow.judge.reasons import NO_STACKS, is_starved, places, reasons, starved_share
 from doctor.slow.judge.series import Sampled, Series, is_pipeline, sampled, series
 from doctor.slow.judge.words import between, keys_words, percent, who
 from doctor.text.nodeset import fold
@@ -178,7 +178,8 @@ def _of_ranks(
     stops = pauses(seen, made.step_seconds) if steps != 0 else None
     late = several(seen, found, one, stops, links, made.step_seconds, few=few)
     late = [replace(each, doubted=may_wait_for_device(seen, each)) for each in late]
-    if sure := [each for each in late if found.by == "threads" or not each.doubted]:
+    shown = found.by == "threads"  # of NCCL, where there are devices: its host calls late, by a line if known
+    if sure := [e for e in late if not e.doubted or (shown and (e.where or NO_STACKS in e.why))]:
         named = replace(_named(made, *sure), more=few and bool(links))
         doubts = (AT_DEVICE,) if any(each.doubted for each in sure) else ()
         return replace(named, notes=(*doubts, *named.notes))

@@ -19,7 +19,7 @@ STAGES = "torch/distributed/pipelining/"
 """Its functions that wait do so for what a neighbour sends or receives."""
 SENDS = frozenset(("send", "recv", "isend", "irecv", "batch_isend_irecv"))
 OFTEN = 0.1
-"""The share of a rank's samples in which it sends or receives, if the job is a pipeline."""
+"""The share of a rank's samples in which it sends or receives, if the job is a pipeline; over NCCL in any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,8 @@ def _by_threads(seen: Sampled, sends: bool) -> Series | None:
         for each, of in ranks.items()
     }
     waited = {each for each, of in ranks.items() if any(any(r.waits if sends else r.inside) for r in of)}
+    if seen.has_devices and any(seen.inside(each) < OFTEN for each in ranks):
+        return None  # it may reach its neighbours without the network
     if not waited or not all(each in waited or _exchanges(seen, each) for each in ranks):
         return None  # somebody was never in a collective of gloo: it uses another library
     samples = min(sum(map(sum, (r.samples for r in of))) for of in ranks.values())

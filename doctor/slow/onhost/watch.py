@@ -29,8 +29,7 @@ class RankWatch:
         self.workers = [self._opened(tid) for tid in workers]
         self.library = Library(self.home)
         proxies = self.library.threads(tid for tid in names if tid != pid and not OTHERS.match(names[tid]))
-        opened = ((tid, self._opened(tid)) for tid in proxies)
-        self.proxies = {tid: handle for tid, handle in opened if handle is not None}
+        self.proxies = {tid: one for tid in proxies if (one := self._opened(tid)) is not None}
         self.known = set()  # type: set[int]
         """The proxies that were seen asleep in NCCL."""
         self.blind = self.main is None or _read(self.main) == ""

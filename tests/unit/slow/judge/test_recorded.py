@@ -93,14 +93,26 @@ def test_a_host_that_calls_collectives_late_is_named_by_the_threads_of_nccl(
         inside = (first, second)[pids.index(rank.pid)]
         return replace(rank, samples=tuple(whole), inside=tuple(inside), proxies=1)
 
-    made = judge(with_ranks(seen, counted))
+    of_gpu = with_ranks(seen, counted)
+    blind = with_rounds(of_gpu, lambda _, one: replace(one, profiles=()))
+    made = judge(blind)
     assert [[*each.ranks] for each in made.late] == late, made.sentence
     assert (made.state, made.exit_code) == ((SlowState.LATE, 1) if late else (SlowState.EVEN, 0))
     assert (AT_DEVICE in made.notes) is bool(late)
     assert made.steps is None
     assert not any(each.certain for each in made.late)
     assert late or any("one that is slow at the same clock would not be seen" in note for note in made.notes)
-    half = judge(with_ranks(seen, lambda _, rank: counted(_, rank) if rank.pid == pids[0] else rank))
+    elsewhere = judge(of_gpu)
+    assert (elsewhere.late, elsewhere.exit_code) == ((), 3 if late else 0), "no line of it stands out"
+    for share in (0, 0.05):
+        alone = with_ranks(
+            blind,
+            lambda _, rank, share=share: (  # type: ignore[misc]
+                rank if rank.pid == pids[0] else replace(rank, inside=tuple(share * n for n in rank.samples))
+            ),
+        )
+        assert not judge(alone).late, "its GPU may reach all others without the network"
+    half = judge(with_ranks(blind, lambda _, rank: rank if rank.pid == pids[0] else replace(rank, proxies=0)))
     assert not half.late, "a rank whose threads are not seen cannot be compared"
 
 

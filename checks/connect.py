@@ -8,36 +8,40 @@ from doctor.api import (
     PLAN,
     UNDECIDED,
     Backend,
+    Capture,
     Confidence,
     Damage,
     Evidence,
+    Fact,
     Here,
     Holders,
     JobPlan,
     Place,
     Problem,
+    Run,
     Scope,
     Severity,
     Sphere,
     Stretch,
     Undecided,
+    UnreadableOutput,
     check,
     fewest_networks,
     grouped,
     maybe,
 )
-from doctor.facts.firewall import RULES
 from doctor.facts.limits import PORTS, Ports
 from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Routes
 from doctor.facts.routing import POLICY, Policy
 from doctor.facts.run import ANSWERED, MESH
-from doctor.firewall import Decision, Ruleset, opening
+from doctor.firewall import Decision, Ruleset, combine, opening, parse_iptables_save, parse_nft
 from doctor.job.plan import interface_with
 from doctor.mesh import Link, MeshBlame, MeshResult, culprits, unproved
 from doctor.mesh.result import Pairs
 from doctor.model import MOST_PLACES
 from doctor.rules.policy import detours, job_interface
 from doctor.rules.ways import MANY, between, is_guessed, lost_routes, peers_in, wrong_neighbours
+from doctor.text.hostprogram import host_program
 
 MATTERS = 0.01
 """A rule that closes a smaller share of the ephemeral range (such as one service's port) is not a fault."""
@@ -60,6 +64,48 @@ Case = tuple["str | None", Ports, JobPlan, Here, "MeshResult | None"]
 """A host: the interface that has its data address, its ports, its job, and what connections were tried."""
 Stopped = tuple[Decision, list[Stretch]]
 """The decision that stops connections, and the hosts with which they are stopped."""
+# Sections, each headed by "== NAME" and ended by "== end RC".
+_RULES = host_program(__file__, "firewall.sh")
+"""How the rule sets of the host's firewall are listed, to be combined into one. Listing the rules of a kernel
+module loads it, and reading must not change the host: nft is called only if nf_tables is already loaded, and
+legacy iptables only if its tables exist; otherwise there are no rules. iptables' own view of nft tables is
+read only if nft shows such tables.
+"""
+
+
+def _rules(capture: Capture) -> Ruleset:
+    sections = _sections(capture.stdout)
+    saved = [
+        table
+        for name, text in sections.items()
+        if name not in ("nft", "chains")
+        for table in parse_iptables_save(
+            text, "ip6" if name.startswith("ip6") else "ip", f"iptables-{name.rpartition('-')[2]}"
+        )
+    ]
+    return combine(parse_nft(sections.get("nft", ""), sections.get("chains", "")), saved)
+
+
+def _sections(text: str) -> dict[str, str]:
+    """The sections by name. One that failed makes all unreadable, because half a rule set decides nothing."""
+    found: dict[str, str] = {}
+    name, lines = "", list[str]()
+    for line in text.splitlines():
+        if line.startswith("== end "):
+            if line != "== end 0":
+                raise UnreadableOutput(f"{name} could not list its rules (it ended with {line[7:20]})")
+            found[name] = "\n".join(lines)
+            name = ""
+        elif line.startswith("== ") and not name:
+            name, lines = line[3:], []
+        else:
+            lines.append(line)
+    if name:
+        raise UnreadableOutput("the list of rules is incomplete")
+    return found
+
+
+RULES: Fact[Ruleset] = Fact("firewall", Run(_RULES), _rules, needs_root=True, cap=2 << 20, ends=True)
 
 
 @check(

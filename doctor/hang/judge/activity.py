@@ -120,8 +120,12 @@ def _of_helper(helper: JobMember, apart: float, ranks: Ends) -> Activity:
 
 def _may_answer(child: JobMember, member: JobMember, ranks: Ends) -> bool:
     """Whether the rank may wait for this child: not if it waits for the answer of another end of TCP."""
-    due = asked(member, ranks)
-    return due is None or any(end.local == due.peer for end in (child.b.connections if child.b else ()))
+    due, look = asked(member, ranks), child.b
+    if due is None or look is None:
+        return due is None
+    here = due.peer.rpartition(":")[0] == due.local.rpartition(":")[0]
+    listens = here and any("a socket" in thread.asks for thread in look.threads)  # it has not accepted it yet
+    return listens or any(end.local == due.peer for end in look.connections)
 
 
 def _waited_for(member: JobMember, children: Sequence[JobMember]) -> JobMember | None:
@@ -235,7 +239,7 @@ def _loading(member: JobMember, helpers: Sequence[JobMember], apart: float, rank
         f" in {at.name.rpartition('.')[2]}, {places.place_of(at)}" if at and not own[worker.pid].place else ""
     )
     return Activity(
-        Cause.FORK if own[worker.pid].cause is Cause.FORK else Cause.LOADER,
+        own[worker.pid].cause if own[worker.pid].cause in (Cause.FORK, Cause.STOPPED) else Cause.LOADER,
         f"{says}: worker {worker.pid} {own[worker.pid].words}{where}",
         works=own[worker.pid].works,
         unproved=own[worker.pid].unproved,

@@ -32,6 +32,8 @@ STEPS, FEWER, CLEARLY = 30, 10, 0.5
 """The fewest steps that can name anybody; and if the others wait for it for such a share of the time."""
 WORTH, TOO_NOISY = 0.15, 0.2
 """If one rank may cost this share of the time without being named, it looks on, or calls nobody well."""
+WAITS_ITSELF = 2.0
+"""A stage that itself waits so many times as long as it costs does not hold up its pipeline."""
 SAME_STEPS = 0.25
 """By how much of them the steps of two ranks may differ, which were counted from different moments on."""
 HIDDEN = "hidden behind it"
@@ -177,6 +179,9 @@ def _of_ranks(
         return stalled or replace(made, sentence=said, notes=(), more=later)
     stops = pauses(seen, made.step_seconds) if steps != 0 else None
     late = several(seen, found, one, stops, links, made.step_seconds, few=few)
+    if any(each.lag is Lag.STAGE and (each.waits or 0.0) > WAITS_ITSELF * each.least for each in late):
+        late = [each for each in late if each.lag is not Lag.STAGE]
+        one = replace(one, next=0.0, smallest=max(one.smallest, one.gap))
     late = [replace(each, doubted=may_wait_for_device(seen, each)) for each in late]
     shown = found.by == "threads"  # of NCCL, where there are devices: its host calls late, by a line if known
     if sure := [e for e in late if not e.doubted or (shown and (e.where or NO_STACKS in e.why))]:

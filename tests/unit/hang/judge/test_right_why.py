@@ -1,15 +1,19 @@
 """The right rank with the right reason, and what helps: jobs of the exam, each with a sound or other twin."""
 
 from collections.abc import Callable
+from dataclasses import replace as changed
 
 import pytest
 from msgspec.structs import replace
 
 from doctor.hang.advice import advice_of
 from doctor.hang.judge import judged
+from doctor.hang.judge.case import case_of
+from doctor.hang.judge.decide import decide
 from doctor.hang.judge.judgement import HangState, Judgement
 from doctor.live.evidence import Frame, JobMember, LiveEvidence, Look, PythonThread
 from doctor.live.evidence_file import load
+from doctor.live.jobs.find import find_jobs
 from tests.exam.jobs import FOLDER
 from tests.support.cases import from_cases
 
@@ -336,6 +340,7 @@ def with_pipe(waits: str, *asks: str) -> Callable[[Look], Look]:
             ", and writes to a pipe to process 812 (tee), which does not read it",
         ),
         ("pipe_write", (), "trainer.py:40"),
+        ("unix_stream_read", ("a local socket",), "trainer.py:40"),
         ("hrtimer_nanosleep", (), "trainer.py:40"),
     ],
 )
@@ -344,5 +349,48 @@ def test_what_the_thread_that_holds_a_lock_writes_to(waits: str, asks: tuple[str
     assert "which its thread beat may hold" in says
     assert says.endswith(ends)
     assert advice.startswith(
-        "end process 812, or have it read" if asks else "look at what that thread of rank 2"
+        "end process 812, or have it read"
+        if "pipe" in waits and asks
+        else "look at what that thread of rank 2"
     )
+
+
+def elsewhere(look: Look) -> Look:
+    """Its request went to another host, to whose port no child of it listens."""
+    ends = (
+        replace(end, peer=end.peer.replace("127.0.0.1:28999", "10.0.0.9:28999")) for end in look.connections
+    )
+    return replace(look, connections=tuple(ends))
+
+
+def test_a_stopped_child_that_listens_is_not_the_answer_of_another_host() -> None:
+    made, says, _ = told(with_looks("own_server-stop-1", 1, elsewhere))
+    assert made.exit_code == 3
+    assert "(stopped)" not in says
+
+
+def test_ranks_of_one_place_in_different_steps_are_not_all_further() -> None:
+    seen = with_looks("loop-swap-1", 1, at_line(20, 99))
+    members = (
+        replace(each, b=each.b and at_line(21, 45)(each.b)) if each.rank == 2 else each
+        for each in seen.hosts[0].members
+    )
+    made, _, advice = told(replace(seen, hosts=(replace(seen.hosts[0], members=tuple(members)),)))
+    assert [each.rank for each in made.named] == [1]
+    assert advice.startswith("compare the order of collectives at these lines")
+
+
+@pytest.mark.parametrize(("noticed", "messages", "odd"), [(0, 0, True), (1, 0, False), (0, 1, False)])
+def test_messages_and_waits_for_a_device_do_not_show_who_is_at_another_place(
+    noticed: int, messages: int, odd: bool
+) -> None:
+    """A device may be at an earlier line than its host, and each message has its own two ends."""
+    seen = recorded("loop-swap-1")
+    case = case_of(seen, find_jobs(seen)[0])
+    calls = {each.key: ("send" if each.rank == 1 else "recv") for each in case.standings if messages}
+    standings = (
+        changed(each, noticed=bool(noticed), operation=calls.get(each.key, each.operation))
+        for each in case.standings
+    )
+    found = decide(changed(case, standings=tuple(standings)), 1.0, unreached=False)
+    assert any("all others" in each.sentence for each in found.named) is odd

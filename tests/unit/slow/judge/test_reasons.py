@@ -4,11 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from doctor.slow.evidence import HostSamples, Profile, RankSamples, SampleRound, SlowEvidence, Used
+from doctor.slow.evidence_file import load
 from doctor.slow.judge import judge
-from doctor.slow.judge.judgement import LateReason, SlowCulprit
+from doctor.slow.judge.judgement import Lag, LateReason, SlowCulprit, SlowState
 from doctor.slow.judge.reasons import _rate
+from tests.exam.jobs import FOLDER
 from tests.support.cases import cases
-from tests.support.slow.recorded import recorded, with_rounds
+from tests.support.slow.recorded import recorded, with_ranks, with_rounds
 
 LATE = "node3", 57
 """It is at the line for 40 % of the time, and waits for 12 %."""
@@ -91,3 +93,30 @@ def test_on_crowded_hosts_the_cost_is_said_from_the_least_to_the_most() -> None:
 @cases
 def test_rates(bytes_a_second: float, said: str) -> None:
     assert _rate(bytes_a_second) == said
+
+
+def of_job(name: str) -> SlowEvidence:
+    return load(FOLDER / f"{name}.json.gz")
+
+
+def test_a_lock_is_told_from_the_waits_of_those_that_receive() -> None:
+    (found,) = judge(of_job("lock_ring-2-slow")).late
+    assert (found.lag, found.ranks) == (Lag.LATE, (2,))
+    assert found.why[0].startswith("it waits for another thread of its own there; one is in exporter")
+
+    def alike(_: str, rank: RankSamples) -> RankSamples:
+        outside = {name.replace("limited ", ""): number for name, number in rank.outside.items()}
+        return replace(rank, outside=outside)
+
+    (blurred,) = judge(with_ranks(of_job("lock_ring-2-slow"), alike)).late
+    assert "another thread" not in blurred.why[0]
+
+
+def test_a_stage_that_waits_itself_far_longer_than_it_costs_is_not_late() -> None:
+    made = judge(of_job("healthy-gpipe-slow"))
+    assert (made.state, made.exit_code, made.late) == (SlowState.EVEN, 0, ())
+    assert "rank 1" in made.maybe
+    assert made.smallest
+    assert made.smallest > 0.17
+    (found,) = judge(of_job("late-stage-1-slow")).late
+    assert (found.lag, found.ranks) == (Lag.STAGE, (1,))

@@ -22,7 +22,7 @@ FILES = sorted(bundled("checks").glob("*.py"))
 RECIPES = load_remedies().recipes
 
 each_check = each("check", CHECKS.values())
-FOR_CHECKS = ("api", "model", "job", "mesh", "firewall", "facts", "rules", "smoke.judge")
+FOR_CHECKS = ("api", "model", "job", "mesh", "firewall", "facts", "rules", "smoke.judge", "text.hostprogram")
 """What a check file may import: the words of the engine, and pure code that reads or judges."""
 each_file = each("file", FILES)
 

@@ -136,7 +136,8 @@ class Symptom:
     needs: str = ""
     """`repeated`, `last`, `end`, `no-step`, `unfinished`, `effect` or `differs`: healthy logs have it too, so
     it counts only if it is repeated, near the end, in the last few lines, near it with no step after it, near
-    it with no word before it that the training is over, explains another, or has a value that ranks lack.
+    it with no word before it or at the end that the training is over, explains another, or has a value that
+    ranks lack.
     """
     unseen: str = ""
     """What its checks do not cover, so that they may pass while it lasts: "the folder that it wrote to"."""

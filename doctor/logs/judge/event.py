@@ -139,7 +139,8 @@ def _counts(sighting: Sighting, file: LogFile) -> bool:
     if needs == "end":
         return file.lines - last.number < LAST_WORDS
     made = max((step.number for step in file.progress), default=0)
-    if needs == "unfinished" and any(made < over.number < last.number for over in file.over):
+    over = [line.number for line in file.over if line.number > made]
+    if needs == "unfinished" and (file.lines in over or any(number < last.number for number in over)):
         return False
     near = file.lines - last.number <= (LAST_WORDS if needs == "repeated" else NEAR_END)
     if needs == "no-step" or file.last_at is None or last.at is None:

@@ -17,7 +17,7 @@ from doctor.logs.sources.limits import CHUNK, DamagedInput
 from doctor.logs.sources.stream import PeekStream
 
 _DOCKER = b'{"log":"'
-_NUMBER = re.compile(rb"(?m)^((?:[\w./@+-]{1,200}?[:-])??)(\d{1,9})[:-](?!\d| \S)")
+_NUMBER = re.compile(rb"(?m)^((?:[\w./@+-]{1,200}?[:-])??)(\d{1,9})[:-](?!\d(?!\d{3}-)| \S)")
 _TIME, _MESSAGE = "__REALTIME_TIMESTAMP", "MESSAGE"
 
 

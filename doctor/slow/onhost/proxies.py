@@ -7,7 +7,7 @@ and sleeps on a condition while none is: then the rank's host has not called the
 import contextlib
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from doctor.live.onhost import proc
 from doctor.live.onhost.descriptors import memory
@@ -20,22 +20,24 @@ YIELDS = 0.1
 STACK = 512
 """Words of the stack of a thread that sleeps, among which its callers are looked for."""
 _LIBRARY = re.compile(r"^(\w+)-(\w+) ..x. .*/lib(?:nccl|rccl|torch_cuda|torch_hip)\b", re.MULTILINE)
-OTHERS = re.compile("pt_|cuda|gloo")
-"""Beginnings of the names of threads that belong to something else."""
+_DEVICE, _OTHERS = re.compile("cuda|nccl|pt_nccl"), re.compile("pt_|cuda|gloo")
+"""How the threads are called that only a process with a GPU has, and those that belong to something else."""
 
 
 class Library:
     """NCCL or RCCL in a process: in a file of its own, or in torch's."""
 
-    def __init__(self, home: str) -> None:
-        self.home = home
-        maps = proc.lenient(home + "/maps", 8 << 20)
+    def __init__(self, home: str, names: "Mapping[int, str]") -> None:
+        """`names`: of all threads of the process."""
+        self.home, self.names = home, names
+        maps = proc.lenient(home + "/maps", 8 << 20) if any(map(_DEVICE.match, names.values())) else ""
         self.code = [(int(a, 16), int(b, 16)) for a, b in _LIBRARY.findall(maps)]
 
-    def threads(self, tids: "Iterable[int]") -> "list[int]":
+    def threads(self, main: int) -> "list[int]":
         """Those that may be such threads, by what they have used: the busiest in the kernel."""
         found = []
-        for tid in tids if self.code else ():
+        others = (tid for tid, name in self.names.items() if tid != main and not _OTHERS.match(name))
+        for tid in others if self.code else ():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 _, fields = proc.stat_of(proc.read(f"{self.home}/task/{tid}/stat"))
                 used, kernel = (int(fields[11]) + int(fields[12])) / proc.TICKS, int(fields[12]) / proc.TICKS

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from doctor.live.onhost import proc, syscalls
-from doctor.slow.onhost.proxies import OTHERS, Library
+from doctor.slow.onhost.proxies import Library
 
 WORKER = "pt_gloo_runloop"
 """A thread of gloo, which waits with a time limit if and only if its rank is inside a collective."""
@@ -27,8 +27,8 @@ class RankWatch:
         names = self._threads()
         workers = sorted(tid for tid, name in names.items() if name == WORKER)[:MOST_WORKERS]
         self.workers = [self._opened(tid) for tid in workers]
-        self.library = Library(self.home)
-        proxies = self.library.threads(tid for tid in names if tid != pid and not OTHERS.match(names[tid]))
+        self.library = Library(self.home, names)
+        proxies = self.library.threads(pid)
         self.proxies = {tid: one for tid in proxies if (one := self._opened(tid)) is not None}
         self.known = set()  # type: set[int]
         """The proxies that were seen asleep in NCCL."""

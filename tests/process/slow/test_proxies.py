@@ -14,9 +14,19 @@ CHILD = from_cases(__file__, "CHILD", str)
 
 
 @contextmanager
-def rank(folder: Path, library: str = "libnccl.so.2") -> Iterator[subprocess.Popen[str]]:
+def rank(
+    folder: Path, library: str = "libnccl.so.2", named: str = "cuda-EvtHandlr"
+) -> Iterator[subprocess.Popen[str]]:
     """It answers each word: "begin" lets a collective begin, "end" ends it, "stop" lets its threads sleep."""
-    argv = [sys.executable, "-c", CHILD, str(ROOT / "tests" / "support" / "slow"), str(folder), library]
+    argv = [
+        sys.executable,
+        "-c",
+        CHILD,
+        str(ROOT / "tests" / "support" / "slow"),
+        str(folder),
+        library,
+        named,
+    ]
     child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert child.stdout
@@ -63,6 +73,14 @@ def test_a_thread_that_sleeps_elsewhere_is_not_that_of_the_library(tmp_path: Pat
 
 def test_without_the_library_no_thread_is_taken_for_one(tmp_path: Path) -> None:
     with rank(tmp_path / "gpu", "libother.so") as child:
+        watch = RankWatch(child.pid)
+        watch.close()
+    assert not watch.proxies
+
+
+def test_a_process_without_a_gpu_is_not_looked_at(tmp_path: Path) -> None:
+    """It has loaded the library, as any torch that was built for GPUs has, and trains on processors."""
+    with rank(tmp_path / "gpu", named="python3") as child:
         watch = RankWatch(child.pid)
         watch.close()
     assert not watch.proxies

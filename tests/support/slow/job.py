@@ -390,7 +390,7 @@ def over_nccl() -> Callable[[Any], None]:
         time.sleep(BASE + FAULT.mine("device"))
         dist.all_reduce(gradient)
 
-    gpu = Gpu(compute, FOLDER / f"gpu.{RANK}", named=os.environ.get("LIBRARY", "libnccl.so.2"))
+    gpu = Gpu(compute, FOLDER / f"gpu.{RANK}")
 
     def share(_: Any) -> None:
         gpu.launch()

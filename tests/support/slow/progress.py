@@ -10,26 +10,36 @@ from pathlib import Path
 
 
 class Gpu:
-    def __init__(self, compute: Callable[[], object], folder: Path, *, named: str = "libnccl.so.2") -> None:
-        """`folder`: where the library is made, in which NCCL's thread sleeps: an extension of Python."""
+    def __init__(
+        self,
+        compute: Callable[[], object],
+        folder: Path,
+        *,
+        library: str = "libnccl.so.2",
+        thread: str = "cuda-EvtHandlr",
+    ) -> None:
+        """`folder`: where the library is made, in which NCCL's thread sleeps: an extension of Python.
+
+        `thread`: what a thread of CUDA is called.
+        """
         folder.mkdir()
         found = importlib.util.find_spec("_queue")
         assert found is not None
         assert found.origin is not None
-        library = str(shutil.copy(found.origin, folder / named))
-        spec = importlib.util.spec_from_loader("_queue", ExtensionFileLoader("_queue", library))
+        copy = str(shutil.copy(found.origin, folder / library))
+        spec = importlib.util.spec_from_loader("_queue", ExtensionFileLoader("_queue", copy))
         assert spec is not None
         assert spec.loader is not None
         queue = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(queue)
-        self.compute = compute
+        self.compute, self.thread = compute, thread
         self.busy = False
         self.work, self.progress, self.done = (queue.SimpleQueue() for _ in range(3))
         for run in (self.runs, self.carries):
             threading.Thread(target=run, daemon=True).start()
 
     def runs(self) -> None:
-        ctypes.CDLL(None).prctl(15, b"cuda-EvtHandlr")  # PR_SET_NAME: so is a thread of CUDA called
+        ctypes.CDLL(None).prctl(15, self.thread.encode())  # PR_SET_NAME
         while self.work.get():
             self.compute()
             self.busy = False

@@ -15,7 +15,7 @@ from doctor.live.onhost.descriptors import memory
 MOST = 4
 LEAST = 0.05
 """Seconds of processor time without which a thread carries nothing."""
-YIELDS = 0.1
+YIELDS = 0.03
 """The least share of that time in the kernel: a thread that computes is seldom there."""
 STACK = 512
 """Words of the stack of a thread that sleeps, among which its callers are looked for."""

@@ -22,8 +22,18 @@ from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.job.launch.launchers.torchx import TORCHX
 
 LAUNCHERS: tuple[Launcher, ...] = (
-    *(TORCHRUN, TORCH_NPU_RUN, DEEPSPEED, ACCELERATE, RANK_TABLE),
-    *(MSRUN, MPIRUN, HOROVODRUN, TORCHX, RAY, PLAIN, SRUN),
+    TORCHRUN,
+    TORCH_NPU_RUN,
+    DEEPSPEED,
+    ACCELERATE,
+    RANK_TABLE,
+    MSRUN,
+    MPIRUN,
+    HOROVODRUN,
+    TORCHX,
+    RAY,
+    PLAIN,
+    SRUN,
 )
 
 COMMANDS: Mapping[str, Launcher] = {

@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Mapping
 
-from doctor.live.onhost import proc
+from doctor.live.onhost import proc, syscalls
 from doctor.live.onhost.descriptors import memory
 
 MOST = 4
@@ -17,8 +17,8 @@ LEAST = 0.05
 """Seconds of processor time without which a thread carries nothing."""
 YIELDS = 0.03
 """The least share of that time in the kernel: a thread that computes is seldom there."""
-STACK = 512
-"""Words of the stack of a thread that sleeps, among which its callers are looked for."""
+STACK = 4096
+"""Bytes of the stack of a thread that sleeps, among which its callers are looked for; it may have fewer."""
 _LIBRARY = re.compile(r"^(\w+)-(\w+) ..x. .*/lib(?:nccl|rccl|torch_cuda|torch_hip)\b", re.MULTILINE)
 _DEVICE, _OTHERS = re.compile("cuda|nccl|pt_nccl"), re.compile("pt_|cuda|gloo")
 """How the threads are called that only a process with a GPU has, and those that belong to something else."""
@@ -37,7 +37,7 @@ class Library:
         """Those that may be such threads, by what they have used: the busiest in the kernel."""
         found = []
         others = (tid for tid, name in self.names.items() if tid != main and not _OTHERS.match(name))
-        for tid in others if self.code else ():
+        for tid in others if self.code and proc.MACHINE in syscalls.NAMES else ():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 _, fields = proc.stat_of(proc.read(f"{self.home}/task/{tid}/stat"))
                 used, kernel = (int(fields[11]) + int(fields[12])) / proc.TICKS, int(fields[12]) / proc.TICKS
@@ -47,6 +47,7 @@ class Library:
     def sleeps_in(self, call: str) -> bool:
         """Whether a thread that is in this system call sleeps in this library."""
         with contextlib.suppress(OSError, OverflowError, ValueError, IndexError):
-            words = struct.unpack(f"{STACK}Q", memory(self.home, call.split()[7], 8 * STACK))
+            data = memory(self.home, call.split()[7], STACK)
+            words = struct.unpack_from(f"{len(data) // 8}Q", data)
             return any(begin <= word < end for word in words for begin, end in self.code)
         return False

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from doctor.slow.onhost.proxies import Library
 from doctor.slow.onhost.watch import RankWatch
 from tests.support.cases import from_cases
 from tests.support.paths import ROOT
@@ -90,6 +93,26 @@ def test_without_the_library_no_thread_is_taken_for_one(tmp_path: Path) -> None:
 def test_a_process_without_a_gpu_is_not_looked_at(tmp_path: Path) -> None:
     """It has loaded the library, as any torch that was built for GPUs has, and trains on processors."""
     with rank(tmp_path / "gpu", named="python3") as child:
+        watch = RankWatch(child.pid)
+        watch.close()
+    assert not watch.proxies
+
+
+def test_a_stack_that_ends_soon_is_read_to_its_end() -> None:
+    """The callers of a thread of NCCL are few, and its stack begins at the end of a mapping."""
+    with open("/proc/self/maps") as file:
+        rows = [line.split()[0].split("-") for line in file if line.split()[1].startswith("rw")]
+    ends = {int(end, 16) for _, end in rows} - {int(begin, 16) for begin, _ in rows}
+    found = Library("/proc/self", {1: "cuda-EvtHandlr"})
+    for end in sorted(ends):
+        assert not found.sleeps_in(f"202 0x0 0x0 0x0 0x0 0x0 0x0 {end - 20:#x} 0x0")
+
+
+def test_where_calls_have_no_names_no_thread_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("doctor.live.onhost.proc.MACHINE", "another")
+    with rank(tmp_path / "gpu") as child:
         watch = RankWatch(child.pid)
         watch.close()
     assert not watch.proxies

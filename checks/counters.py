@@ -1,12 +1,15 @@
 """Errors that are counted right now, on the bus, on links, in memory and by file servers: read twice."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
+from types import MappingProxyType
 from typing import NamedTuple
 
 from doctor.api import (
+    AMD,
+    Backend,
     Capture,
     Damage,
     Evidence,
@@ -24,7 +27,11 @@ from doctor.api import (
     grouped,
     maybe,
 )
+from doctor.facts.amd import smi
+from doctor.facts.ascend import hccn_tool
+from doctor.facts.device_tools import calls
 from doctor.facts.gpus import Gpus, bus_id, gpus_named
+from doctor.facts.key_values import pairs
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.nvidia.nvidia_smi import asked
 
@@ -46,6 +53,7 @@ class Counts:
 
 
 _COUNT = re.compile(r"(\d{1,18}) (\S.{0,400})")
+_BEGIN = re.compile(r"^boot ([\w-]{1,40}) (\d{1,12})$", re.MULTILINE)
 _GPU = re.compile(r"GPU (?:(\d{1,4}): |(\w{4,8}:\w\w:\w\w)\.)")
 _REPLAYS = re.compile(r"\s*Replays Since Reset\s*: (\d{1,15})")
 
@@ -55,7 +63,7 @@ def _counts(capture: Capture) -> tuple[Counts, ...]:
     found: list[Counts] = []
     gpu = ""
     for line in capture.stdout.splitlines():
-        if start := re.fullmatch(r"boot ([\w-]{1,40}) (\d{1,12})", line):
+        if start := _BEGIN.fullmatch(line):
             found.append(Counts(start[1], int(start[2])))
         elif not found:
             continue
@@ -71,8 +79,9 @@ def _counts(capture: Capture) -> tuple[Counts, ...]:
     return tuple(found)
 
 
-def _counts_before(capture: Capture) -> tuple[Counts, ...]:
-    return _counts(capture) if capture.stdout.strip() else ()
+def _before(name: str, read: Callable[[Capture], tuple[Counts, ...]]) -> Fact[tuple[Counts, ...]]:
+    """Nothing is asked for it: what an earlier run was told is put in its place."""
+    return Fact(f"{name}-before", Run(""), lambda told: read(told) if told.stdout.strip() else ())
 
 
 _BOOT = r"""boot() {
@@ -132,8 +141,7 @@ files() {{
 """
 # With a cap and not slow: beside the tools of devices, not before them.
 COUNTS = Fact("counts", Run(_LOOK), _counts, timeout=WAIT + 4, cap=131072)
-COUNTS_BEFORE = Fact("counts-before", Run(""), _counts_before)
-"""Nothing is asked for it: what an earlier run was told is put in its place."""
+COUNTS_BEFORE = _before("counts", _counts)
 
 _LOOK_AT_GPUS = rf"""{_BOOT}B=600000
 count() {{
@@ -144,7 +152,87 @@ count() {{
 }}
 count; sleep {WAIT}; count"""
 GPU_COUNTS = asked("gpu-counts", 20, _counts, _LOOK_AT_GPUS)
-GPU_COUNTS_BEFORE = Fact("gpu-counts-before", Run(""), _counts_before)
+GPU_COUNTS_BEFORE = _before("gpu-counts", _counts)
+
+
+def _readings(text: str, counted: Iterable[Mapping[str, int]], tool: str) -> tuple[Counts, ...]:
+    """One for each time at which a reading began, with what was counted then."""
+    begun = zip(_BEGIN.findall(text), counted, strict=False)
+    found = tuple(Counts(boot, int(at), dict(named)) for (boot, at), named in begun if named)
+    if not found:
+        raise UnreadableOutput(f"{tool} shows no counters")
+    return found
+
+
+_OF_AMD = {
+    "replays": ("pcie", "replay_count"),
+    "corrected": ("ecc", "total_correctable_count"),
+    "deferred": ("ecc", "total_deferred_count"),
+}
+"""What amd-smi counts. Errors that were not corrected are a fault however few they are: see amd-ras."""
+
+
+def _amd_counts(capture: Capture) -> tuple[Counts, ...]:
+    answers = (smi.further(capture, key) for key in (smi.AMD_SMI, "again"))
+    return _readings(capture.stdout, map(_of_amd, answers), smi.AMD_SMI)
+
+
+def _of_amd(rows: Mapping[int, smi.Row]) -> dict[str, int]:
+    return {
+        f"amd {gpu} {name}": value
+        for gpu, row in rows.items()
+        for name, (of, key) in _OF_AMD.items()
+        if (value := smi.number(smi.part(row, of).get(key))) is not None
+    }
+
+
+_ASK_AMD = "metric --ecc --pcie"
+AMD_COUNTS = smi.asked(
+    "amd-counts",
+    24,
+    _amd_counts,
+    _ASK_AMD,
+    "--showmeminfo vram",
+    before=f"{_BOOT}boot",
+    after="\n".join(("L=7", f"sleep {WAIT}", "boot", f"q again {_ASK_AMD} --json")),
+)
+AMD_COUNTS_BEFORE = _before("amd-counts", _amd_counts)
+
+OF_NPU = {
+    *("mac_rx_fcs_err_pkt_num", "mac_rx_bad_pkt_num", "mac_tx_bad_pkt_num", "roce_rx_err_pkt_num"),
+    *("roce_tx_err_pkt_num", "roce_verification_err_num", "roce_new_pkt_rty_num"),
+}
+
+
+def _npu_counts(capture: Capture) -> tuple[Counts, ...]:
+    answers = _BEGIN.split(capture.stdout)[3::3]
+    return _readings(capture.stdout, map(_of_npus, answers), hccn_tool.TOOL)
+
+
+def _of_npus(text: str) -> dict[str, int]:
+    return {
+        f"npu {call.key} {name}": int(value)
+        for call in calls(text, hccn_tool.TOOL)
+        for name, value in pairs(call.text)
+        if name in OF_NPU and re.fullmatch(r"\d{1,18}", value)
+    }
+
+
+_ASK_NPUS = "-i $n -stat -g"
+NPU_COUNTS = Fact(
+    "npu-counts",
+    Run(
+        hccn_tool.asked(_ASK_NPUS, first=f"{hccn_tool.NOT_950}\n{_BOOT}boot", seconds=24)
+        + f'[ -z "$c" ] || sleep {WAIT}; boot; for n in $c; do q $n {_ASK_NPUS}; done\n'
+    ),
+    _npu_counts,
+    timeout=24,
+    needs_root=True,
+    cap=300_000,
+    partial=True,
+    group=hccn_tool.HCCN,
+)
+NPU_COUNTS_BEFORE = _before("npu-counts", _npu_counts)
 
 
 class Row(NamedTuple):
@@ -190,7 +278,7 @@ ROWS = (
     Row(
         r"nvlink (\d+) (\d+) (?:Replay|Recovery)",
         "an NVLink has errors, and sends again",
-        "device {}",
+        "GPU {}",
         1,
         1,
         "nvidia-smi nvlink -e",
@@ -198,10 +286,42 @@ ROWS = (
     Row(
         r"nvlink (\d+) (\d+) CRC",
         "an NVLink damages what it carries",
-        "device {}",
+        "GPU {}",
         100,
         6000,
         "nvidia-smi nvlink -e",
+    ),
+    Row(
+        r"amd (\d+) replays",
+        "a GPU sends again and again what its PCIe link loses",
+        "GPU {}",
+        10,
+        62,
+        _RESEAT,
+    ),
+    Row(
+        r"amd (\d+) corrected",
+        "a GPU's memory has errors all the time, which are corrected",
+        "GPU {}",
+        10,
+        1,
+        "amd-smi metric --ecc",
+    ),
+    Row(
+        r"amd (\d+) deferred",
+        "a GPU's memory holds data that could not be corrected",
+        "GPU {}",
+        1,
+        0,
+        "amd-smi metric --ecc",
+    ),
+    Row(
+        r"npu (\d+) \w+",
+        "the link of an NPU damages packets, or sends them again",
+        "device {}",
+        10,
+        10,
+        "",
     ),
     Row(
         r"edac (mc\d+)(/\w+)?",
@@ -229,6 +349,8 @@ ROWS = (
     ),
 )
 """The limits of PCIe are what its standard allows the fastest link; one error of memory an hour is usual."""
+NUMBERED = ("nvlink", "amd", "npu")
+"""Counters of devices by their numbers; others have an address on the bus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +422,61 @@ def errors_growing(
     growths = _growths(counts, before)
     if of_gpus:
         growths += _growths(of_gpus, of_gpus_before)
-    numbers = {gpu.bus: gpu.index for gpu in gpus.listed} if gpus else {}
+    yield from _growing(growths, {gpu.bus: gpu.index for gpu in gpus.listed} if gpus else {})
+
+
+@check(
+    "amd-errors-growing",
+    AMD_COUNTS,
+    maybe(AMD_COUNTS_BEFORE),
+    damage=Damage.LOAD,
+    severity=Severity.WARN,
+    vendor=AMD,
+)
+def amd_errors_growing(counts: tuple[Counts, ...], before: tuple[Counts, ...] | None) -> Iterator[Problem]:
+    """Errors of an AMD GPU's memory, or of its PCIe link, are being counted right now.
+
+    Why it matters: memory that is corrected all the time is memory that fails next, and ends the job then.
+    What a PCIe link loses is sent again, and all ranks wait for the slowest.
+
+    How it is known: `amd-smi metric --ecc --pcie` is asked twice, with 8 seconds in between, and as in
+    `errors-growing` only what is added counts: ten replays and more than 62 a minute, ten errors that were
+    corrected and one a minute, one that was deferred. Those that were not corrected are amd-ras. XGMI links
+    are not asked for their errors: reading them clears them.
+
+    What to do: reseat the GPU or its riser if its link is named; if its memory is, have the GPU examined.
+    """
+    yield from _growing(_growths(counts, before))
+
+
+@check(
+    "device-errors-growing",
+    NPU_COUNTS,
+    maybe(NPU_COUNTS_BEFORE),
+    damage=Damage.LOAD,
+    severity=Severity.WARN,
+    remedy="look-at-npu-counters",
+    backends=(Backend.HCCL,),
+)
+def device_errors_growing(counts: tuple[Counts, ...], before: tuple[Counts, ...] | None) -> Iterator[Problem]:
+    """The link of an NPU damages packets right now, or sends them again.
+
+    Why it matters: each lost packet stops a collective until it was sent again, and all ranks wait. A link
+    whose errors grow is a link that fails next.
+
+    How it is known: `hccn_tool -stat -g` is asked twice, with 8 seconds in between, and as in
+    `errors-growing` only what is added counts: ten packets and more than ten a minute. Pauses and congestion
+    are not errors. Atlas 950 is not asked.
+
+    What to do: clean or replace the optical module and the cable; look at the port of the switch.
+    """
+    yield from _growing(_growths(counts, before))
+
+
+def _growing(
+    growths: Sequence[Growth], numbers: Mapping[str, int] = MappingProxyType({})
+) -> Iterator[Problem]:
+    """`numbers`: those of GPUs by their addresses."""
     told = set()
     for growth in growths:
         for row in ROWS:
@@ -321,12 +497,10 @@ def _grown(
     if more < row.least or more * MINUTE < row.per_minute * growth.seconds:
         return None
     name = most[1]
-    number = int(name) if row.name.startswith("nvlink") else gpus.get(bus_id(name))
-    device = (
-        row.of.format(*(group or "" for group in most.groups())) if number is None else gpus_named([number])
-    )
-    if number is not None and not row.name.startswith("nvlink"):
-        device += f" at {name}"
+    device = row.of.format(*(group or "" for group in most.groups()))
+    number = int(name) if row.name.startswith(NUMBERED) else gpus.get(bus_id(name))
+    if number is not None and not row.name.startswith(NUMBERED):
+        device = f"{gpus_named([number])} at {name}"
     allowed = f"at most {row.per_minute:g} a minute" if row.per_minute >= 1 else "none"
     return Problem(
         row.says,
@@ -336,7 +510,7 @@ def _grown(
         where=() if number is None else (Place(device=number),),
         severity=Severity.FAIL if row.fatal and not growth.earlier else None,
         evidence=tuple(Evidence(match[0], f"{each} more {growth.since}") for match, each in own[:SHOWN]),
-        commands=(row.look,),
+        commands=(row.look,) if row.look else (),
     )
 
 

@@ -56,6 +56,7 @@ _READ = re.compile(r"mce: Uncorrected hardware memory error in user-access at ([
 _EDAC = "/sys/devices/system/edac/mc/mc[0-9]*"
 _PATHS = (
     *("/proc/meminfo", "/proc/cmdline", "/sys/devices/system/cpu/online", "/sys/class/dmi/id/bios_version"),
+    "/sys/devices/system/cpu/cpu0/microcode/version",
     *("/sys/block/md*/md/degraded", "/sys/block/md*/md/sync_action", "/sys/class/nvme/nvme*/state"),
     *(f"{_EDAC}/ce_count", f"{_EDAC}/seconds_since_reset"),
 )
@@ -72,6 +73,7 @@ class Parts:
     memory: int
     cpus: int
     bios: str
+    microcode: str
     arrays: Mapping[str, tuple[int, str]]
     drives: Mapping[str, str]
     corrected: Mapping[str, tuple[int, int]]
@@ -90,6 +92,7 @@ def _parts(capture: Capture) -> Parts:
         int(total[1]) if total else 0,
         sum(int(last or first) - int(first) + 1 for first, last in spans),
         found.get("/sys/class/dmi/id/bios_version", "")[:60],
+        found.get("/sys/devices/system/cpu/cpu0/microcode/version", "")[:20],
         {
             name: (_number(own["degraded"]), own.get("sync_action", "")[:20])
             for name, own in named.items()
@@ -346,16 +349,17 @@ STARTS = re.compile(
     sphere=Sphere.HOST,
 )
 def boot_differs(parts: Mapping[str, Parts], plates: Mapping[str, Nameplate]) -> Iterator[Problem]:
-    """Machines of one model have another BIOS, or their kernel was started with other options.
+    """Machines of one model have another BIOS or microcode, or another start of the kernel.
 
     Why it matters: a host without `iommu=pt`, with another power setting or an older BIOS is slower than the
     others in ways that nothing reports, or its devices do not reach each other.
 
-    How it is known: of real machines with the same maker and model, the version of the BIOS, and those
-    options of the kernel that are about IOMMU, PCI, processors, memory, huge pages and power.
+    How it is known: of real machines with the same maker and model, the versions of the BIOS and of the
+    microcode of their processors, and those options of the kernel that are about IOMMU, PCI, processors,
+    memory, huge pages and power.
 
-    What to do: start the hosts that differ as the others are: update the BIOS, or correct the options
-    (GRUB_CMDLINE_LINUX in /etc/default/grub) and restart.
+    What to do: start the hosts that differ as the others are: update the BIOS or the microcode, or correct
+    the options (GRUB_CMDLINE_LINUX in /etc/default/grub), and restart.
     """
     models = grouped(
         ((plate.maker, plate.model), host)
@@ -371,12 +375,19 @@ def boot_differs(parts: Mapping[str, Parts], plates: Mapping[str, Nameplate]) ->
             if parts[host].options
         }
         bios = {host: parts[host].bios for host in hosts if parts[host].bios}
+        microcode = {host: parts[host].microcode for host in hosts if parts[host].microcode}
         for summary, values, source, how in (
             (
                 "its BIOS is another than on machines of its model",
                 bios,
                 "/sys/class/dmi/id/bios_version",
                 "the BIOS",
+            ),
+            (
+                "its processors have another microcode than on machines of its model",
+                microcode,
+                "/sys/devices/system/cpu/cpu0/microcode/version",
+                "the microcode",
             ),
             (
                 "its kernel was started with other options than on machines of its model",

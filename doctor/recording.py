@@ -84,15 +84,15 @@ class Recording:
 
 
 BEFORE = "-before"
-COUNTED = ("counts", "gpu-counts")
-"""Facts that count. What an earlier run read of them is put beside, under their names with `BEFORE`."""
+COUNTS = "counts"
+"""Facts that count end so. What an earlier run read of them is put beside, under their names with `BEFORE`."""
 Counted = Mapping[str, Mapping[str, str]]
 """Host -> fact -> what was printed."""
 
 
 def counted(heard: Mapping[str, HostAnswer]) -> Counted:
     return {
-        host: {fact: own.captures[fact].stdout for fact in COUNTED if fact in own.captures}
+        host: {fact: said.stdout for fact, said in own.captures.items() if fact.endswith(COUNTS)}
         for host, own in heard.items()
     }
 

@@ -32,6 +32,9 @@ class State:
     bus: str
     minor: int
     uncorrected: int = 0
+    corrected: int | str = 12
+    replays: int | str = 106
+    """Of its PCIe link; "@" grows all the time."""
     used_mb: int = IDLE_MB
     mhz: int = 132
     watts: int = 140
@@ -67,7 +70,9 @@ def _measured(gpu: State) -> dict[str, Any]:
     clock = _METRIC["clock"] | {"clk": _of(gpu.mhz, "MHz")}
     clock["deep_sleep"] = "DISABLED" if gpu.busy else "ENABLED"
     return {
-        "ecc": _METRIC["ecc"] | {"total_uncorrectable_count": gpu.uncorrected},
+        "ecc": _METRIC["ecc"]
+        | {"total_uncorrectable_count": gpu.uncorrected, "total_correctable_count": gpu.corrected},
+        "pcie": _METRIC["pcie"] | {"replay_count": gpu.replays},
         "mem_usage": _METRIC["mem_usage"] | {name: _of(value, "MB") for name, value in memory.items()},
         "usage": _METRIC["usage"] | {"gfx_activity": _of(gpu.busy, "%")},
         "power": _METRIC["power"] | {"socket_power": _of(gpu.watts, "W")},

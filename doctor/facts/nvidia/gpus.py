@@ -81,10 +81,10 @@ class NvidiaHealth:
 
 _HEALTH = (
     "index,ecc.errors.uncorrected.volatile.total,retired_pages.pending,remapped_rows.pending"
-    ",remapped_rows.failure,mig.mode.current,gpu_recovery_action,fabric.state,fabric.status"
-    ",fabric.health.summary,compute_mode,clocks_event_reasons.active,clocks_throttle_reasons.active,pstate"
+    ",remapped_rows.failure,mig.mode.current,gpu_recovery_action,compute_mode"
+    ",clocks_event_reasons.active,clocks_throttle_reasons.active,pstate"
     ",ecc.mode.current,ecc.mode.pending,enforced.power.limit,power.limit,power.default_limit,vbios_version"
-    ",temperature.gpu.tlimit"
+    ",temperature.gpu.tlimit,fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid,fabric.health.summary"
 )
 # A driver refuses the whole query for one unknown field, and names that field.
 _WITHOUT_UNKNOWN_FIELDS = host_program(__file__, "gpus_health.sh")

@@ -3,5 +3,6 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
   case $o in *'Field "'*'" is not a valid field'*) ;; *) break;; esac
   b=${o#*'Field "'}; b=${b%%'"'*}; f=,$f,
   case $f in *,"$b",*) ;; *) break;; esac
-  f=${f%%,"$b",*},${f#*,"$b",}; f=${f#,}; f=${f%,}
+  case $b in fabric.*) f=${f%%",$b,"*};; *) f=${f%%,"$b",*},${f#*,"$b",};; esac
+  f=${f#,}; f=${f%,}
 done

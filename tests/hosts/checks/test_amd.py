@@ -104,6 +104,16 @@ def pages(kind: str, count: int) -> Callable[[AmdHost], None]:
     return inject
 
 
+def sends_again(host: AmdHost) -> None:
+    host[2].replays = "@"
+    host.tell()
+
+
+def corrects(host: AmdHost) -> None:
+    host[7].corrected = "@"
+    host.tell()
+
+
 def memory(host: AmdHost) -> None:
     host[5].used_mb = 5000
     host.tell()
@@ -117,7 +127,7 @@ def logged(text: str) -> Callable[[AmdHost], None]:
     return inject
 
 
-FAULTS = Fault.table(__file__, "FAULTS", uncorrected, pages, memory, logged)
+FAULTS = Fault.table(__file__, "FAULTS", uncorrected, pages, sends_again, corrects, memory, logged)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS, size=2))

@@ -85,6 +85,15 @@ def test_a_kernel_that_was_started_otherwise(lab: Lab, examine: Examiner) -> Non
     assert sorted(each["actual"] for each in both) == ["1.0.0", "iommu=on pci=noacs"]
 
 
+def test_another_microcode(lab: Lab, examine: Examiner) -> None:
+    servers(lab)
+    for host in lab:
+        version = "0x2b000461" if host.name == "node2" else "0x2b000603"
+        host.shadow_dir("/sys/devices/system/cpu", {"cpu0": {"microcode": {"version": f"{version}\n"}}})
+    (found,) = assert_only(examine(*ALONE), "boot-differs", ["node2"], "warn")
+    assert (found["expected"], found["actual"]) == ("0x2b000603, as on 3 hosts", "0x2b000461")
+
+
 def test_machines_that_are_alike(lab: Lab, examine: Examiner) -> None:
     servers(lab)
     assert_healthy(examine(*ALONE))

@@ -51,7 +51,12 @@ def sent_again(host: NpuHost) -> None:
     host[2].counters["roce_new_pkt_rty_num"] = "50000"
 
 
-FAULTS = NpuFault.table(__file__, "FAULTS", no_driver, mtus, flapping, sent_again)
+def damaged(host: NpuHost) -> None:
+    """All the time: its counter is greater each time it is read."""
+    host[4].counters["mac_rx_fcs_err_pkt_num"] = "@"
+
+
+FAULTS = NpuFault.table(__file__, "FAULTS", no_driver, mtus, flapping, sent_again, damaged)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS, size=2))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from checks.gpu_imex import Imex
 from checks.npu_wear import LinkChange
 from doctor.api import AMD, ASCEND, NVIDIA, Backend, Expect, Here, JobPlan, Vendor
 from doctor.facts.amd.gpus import AmdHealth, AmdProcess
@@ -226,6 +227,23 @@ def firmware(others: int) -> tuple[Any, ...]:
     return ({"node1": odd} | {f"o{n}": usual for n in range(others)},)
 
 
+def imex(hosts: int, own: int = 0, usual: int = 0) -> tuple[Any, ...]:
+    """The first host has no service, or its service another list."""
+    said = {"fabric.clusterUuid": "ab", "fabric.cliqueId": "1"}
+    lists = [own, *[usual] * (hosts - 1)]
+    found = {
+        f"o{n}": Imex(True, bool(n or own), frozenset(f"h{k}" for k in range(each)))
+        for n, each in enumerate(lists)
+    }
+    return (
+        found,
+        {host: {0: NvidiaHealth(said=said)} for host in found},
+        dict.fromkeys(found, "host"),
+        {},
+        job(),
+    )
+
+
 ROWS: dict[str, Row] = {
     "ib-closed": lambda own=4, others=8: (
         closed(own, others),
@@ -329,6 +347,11 @@ ROWS: dict[str, Row] = {
     "nvlink-down: beside": lambda own=4, usual=16, beside=8: (
         alone(own, usual, beside),
         f"{usual} {beside} {own} 0 0 {own} 0",
+    ),
+    "imex-not-ready": lambda hosts=4: (imex(hosts), f"{hosts - 1} -20!"),
+    "imex-not-ready: lists": lambda own=3, usual=10, others=4: (
+        imex(others + 1, own, usual),
+        f"{usual} {others} {own} …",
     ),
     "fabric-manager-down": lambda switches=4: ((FabricManager(switches, False), {}, "host"), f"{switches}"),
     "device-missing": lambda own=4, whole=16, others=4: (

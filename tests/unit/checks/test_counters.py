@@ -9,11 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checks.counters import (
+    AMD_COUNTS,
     COUNTS,
     COUNTS_BEFORE,
     GPU_COUNTS,
     GPU_COUNTS_BEFORE,
+    NPU_COUNTS,
     Counts,
+    amd_errors_growing,
     errors_growing,
     folder_server_slow,
 )
@@ -98,6 +101,50 @@ GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-abc)
     assert found == Counts(
         "a", 1000, {"replay 0000:19:00": 106, "nvlink 0 0 Replay": 0, "nvlink 0 17 CRC": 7}
     )
+
+
+def test_what_the_tool_of_amd_prints() -> None:
+    text = """boot a 1000
+{"gpu_data": [{"gpu": 0, "ecc": {"total_correctable_count": 7}, "pcie": {"replay_count": "N/A"}}]}
+@ amd-smi 0
+boot a 1010
+[{"gpu": 0, "ecc": {"total_correctable_count": 9}, "pcie": {"replay_count": "5"}}]
+@ again 0
+"""
+    assert printed(AMD_COUNTS, text) == (
+        Counts("a", 1000, {"amd 0 corrected": 7}),
+        Counts("a", 1010, {"amd 0 corrected": 9, "amd 0 replays": 5}),
+    )
+    assert len(printed(AMD_COUNTS, text[: text.rindex("[{")])) == 1
+    for nothing in ("boot a 1000\n{}\n@ rocm-smi 0\n", "boot a 1000\n@ amd-smi hung 17\n", ""):
+        with pytest.raises(UnreadableOutput, match="amd-smi shows no counters"):
+            printed(AMD_COUNTS, nothing)
+
+
+def test_what_the_tool_of_npus_prints() -> None:
+    text = """devices 0 1
+boot a 1000
+packet statistics:
+mac_rx_bad_pkt_num:5
+mac_rx_mac_pause_num:900
+@ 0 0
+@ 1 hung 4
+boot a 1010
+packet statistics:
+mac_rx_bad_pkt_num:7
+@ 0 0
+"""
+    assert printed(NPU_COUNTS, text) == (
+        Counts("a", 1000, {"npu 0 mac_rx_bad_pkt_num": 5}),
+        Counts("a", 1010, {"npu 0 mac_rx_bad_pkt_num": 7}),
+    )
+    with pytest.raises(UnreadableOutput, match="hccn_tool shows no counters"):
+        printed(NPU_COUNTS, "devices 0\nboot a 1000\n@ 0 unasked product\nboot a 1008\n@ 0 unasked product\n")
+
+
+def test_a_tool_that_was_asked_once() -> None:
+    with pytest.raises(Undecided, match="only once"):
+        [*amd_errors_growing.run(counts(("a", 1008, {"amd 0 corrected": 9000})), None)]
 
 
 @given(st.text(alphabet="boot a1\n 0edacmcnfsGPU:.", max_size=200))

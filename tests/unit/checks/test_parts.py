@@ -16,6 +16,7 @@ SERVER = {
     "/proc/cmdline": "BOOT_IMAGE=/boot/vmlinuz-6.8.0 root=UUID=1234 ro iommu=pt pci=realloc",
     "/sys/devices/system/cpu/online": "0-95,97,192-287",
     "/sys/class/dmi/id/bios_version": "2.1.8",
+    "/sys/devices/system/cpu/cpu0/microcode/version": "0x2b000603",
     "/sys/block/md0/md/degraded": "0",
     "/sys/block/md5/md/degraded": "1",
     "/sys/block/md5/md/sync_action": "recover",
@@ -32,6 +33,7 @@ def test_a_server() -> None:
         2113428276,
         193,
         "2.1.8",
+        "0x2b000603",
         {"md0": (0, ""), "md5": (1, "recover")},
         {"nvme0": "live", "nvme1": "dead"},
         {"mc0": (262, 86400), "mc1": (0, 0)},
@@ -40,7 +42,7 @@ def test_a_server() -> None:
 
 
 def test_a_virtual_machine_shows_nothing_of_it() -> None:
-    assert astuple(held(PARTS, {})) == (0, 0, "", {}, {}, {}, ())
+    assert astuple(held(PARTS, {})) == (0, 0, "", "", {}, {}, {}, ())
 
 
 @given(st.dictionaries(st.sampled_from([*SERVER]), st.text(max_size=40)))

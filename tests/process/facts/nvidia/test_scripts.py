@@ -109,8 +109,18 @@ def test_fields_unknown_to_a_driver_are_left_out(host: FakeHost) -> None:
     assert "gpu_recovery_action" not in host.called[1]
     assert host.called[2].startswith(
         "--query-gpu=index,ecc.errors.uncorrected.volatile.total,retired_pages.pending,remapped_rows.pending"
-        ",remapped_rows.failure,mig.mode.current,fabric.state,fabric.status,compute_mode,clocks_event_reasons"
+        ",remapped_rows.failure,mig.mode.current,compute_mode,clocks_event_reasons"
     )
+    assert "fabric.clusterUuid" in host.called[2]
+    assert "fabric.health.summary" not in host.called[2]
+
+
+def test_a_driver_that_knows_no_fabric_is_asked_once_for_it(host: FakeHost) -> None:
+    loaded(host)
+    host.tool("nvidia-smi", FAKE.replace("fabric.health.summary", "fabric.state"))
+    assert host.know(GPU_HEALTH)[0].mig
+    assert len(host.called) == 3
+    assert "fabric" not in host.called[2]
 
 
 def test_a_refusal_that_names_no_field_of_ours_ends_the_query(host: FakeHost) -> None:

@@ -427,13 +427,15 @@ def errors_growing(
 
 @check(
     "amd-errors-growing",
-    AMD_COUNTS,
+    maybe(AMD_COUNTS),
     maybe(AMD_COUNTS_BEFORE),
     damage=Damage.LOAD,
     severity=Severity.WARN,
     vendor=AMD,
 )
-def amd_errors_growing(counts: tuple[Counts, ...], before: tuple[Counts, ...] | None) -> Iterator[Problem]:
+def amd_errors_growing(
+    counts: tuple[Counts, ...] | None, before: tuple[Counts, ...] | None
+) -> Iterator[Problem]:
     """Errors of an AMD GPU's memory, or of its PCIe link, are being counted right now.
 
     Why it matters: memory that is corrected all the time is memory that fails next, and ends the job then.
@@ -446,19 +448,23 @@ def amd_errors_growing(counts: tuple[Counts, ...], before: tuple[Counts, ...] | 
 
     What to do: reseat the GPU or its riser if its link is named; if its memory is, have the GPU examined.
     """
+    if counts is None:
+        raise Skip(NOT_READ)
     yield from _growing(_growths(counts, before))
 
 
 @check(
     "device-errors-growing",
-    NPU_COUNTS,
+    maybe(NPU_COUNTS),
     maybe(NPU_COUNTS_BEFORE),
     damage=Damage.LOAD,
     severity=Severity.WARN,
     remedy="look-at-npu-counters",
     backends=(Backend.HCCL,),
 )
-def device_errors_growing(counts: tuple[Counts, ...], before: tuple[Counts, ...] | None) -> Iterator[Problem]:
+def device_errors_growing(
+    counts: tuple[Counts, ...] | None, before: tuple[Counts, ...] | None
+) -> Iterator[Problem]:
     """The link of an NPU damages packets right now, or sends them again.
 
     Why it matters: each lost packet stops a collective until it was sent again, and all ranks wait. A link
@@ -470,6 +476,8 @@ def device_errors_growing(counts: tuple[Counts, ...], before: tuple[Counts, ...]
 
     What to do: clean or replace the optical module and the cable; look at the port of the switch.
     """
+    if counts is None:
+        raise Skip(NOT_READ)
     yield from _growing(_growths(counts, before))
 
 

@@ -73,7 +73,7 @@ IMEX = Fact("imex", Run(_LOOK, _DRIVER), _imex, cap=65536)
 
 @check(
     "imex-not-ready",
-    IMEX,
+    maybe(IMEX),
     GPU_HEALTH,
     maybe(VIEW),
     maybe(ENVIRONMENT),

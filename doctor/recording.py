@@ -85,7 +85,7 @@ class Recording:
 
 BEFORE = "-before"
 COUNTS = "counts"
-"""Facts that count end so. What an earlier run read of them is put beside, under their names with `BEFORE`."""
+"""How facts that count end. What an earlier run read of them is put beside, by their names with `BEFORE`."""
 Counted = Mapping[str, Mapping[str, str]]
 """Host -> fact -> what was printed."""
 

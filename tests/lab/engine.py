@@ -100,6 +100,10 @@ class Engine:
         self.change(container)
         return container
 
+    def made_from(self, host: Host, image: str) -> None:
+        """The number of the image of which the containers of a host were made."""
+        host.write(PLACES, json.dumps({"*": {"socket": SOCKET, "image": f"sha256:{image}"}}))
+
     def change(self, container: Container, **changes: object) -> None:
         """Change its state, as the daemon does: `refuses` is the text of its refusal, `delay` in seconds."""
         container.registered |= changes
@@ -135,7 +139,7 @@ class Engine:
         if self._daemons.get(host.name, (0, None))[0] == host.pid:
             return
         host.write("/usr/local/bin/docker", _client("docker", PLACES), 0o755)
-        host.write(PLACES, json.dumps({"*": {"socket": SOCKET}}))
+        self.made_from(host, "1" * 64)
         host.write("/usr/local/lib/engined.py", emulator("engined"))
         host.write("/usr/local/lib/container.sh", Path(__file__).with_name("container.sh").read_text())
         host.do(f"mkdir -p {REGISTRY}; rm -f {SOCKET}")

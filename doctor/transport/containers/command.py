@@ -15,7 +15,8 @@ HOST = "{host}"
 """The placeholder for the name of the host."""
 PODS = ("kubectl", "oc")
 """Tools that run on the user's machine, because they find the pod by themselves."""
-ENGINES = ("docker", "podman", "nerdctl", "crictl", *PODS)
+_IMAGES = {"docker", "podman", "nerdctl"}
+ENGINES = (*_IMAGES, "crictl", *PODS)
 _PREFIXES = ("sudo", "env", "command", "nice")
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh")
 _SHORT = re.compile(r"-([itdqT]*)(.*)")
@@ -64,6 +65,19 @@ def tool_of(text: str) -> str:
 def entered(host: Host) -> str:
     """The command that enters this host."""
     return (host.enter or "").replace(HOST, shlex.quote(host.name))
+
+
+def entered_with_image(host: Host) -> str:
+    """The same command; what it starts is told the container's image, in words that no login shell refuses."""
+    command = entered(host)
+    engine, _, rest = command.partition(" exec ")
+    if not {tool_of(command), basename(engine.split(" ")[-1])} <= _IMAGES:
+        return command
+    names = [word for _, word in flags(shlex.split(rest)) if not word.startswith("-")]
+    if rest.split()[-1:] != names:
+        return command
+    image = f"`{engine} inspect -f '{{{{.Image}}}}' {names[0]} 2>/dev/null`"
+    return f'{engine} exec -e "CLUSTER_DOCTOR_IMAGE={image}" {rest}'
 
 
 def pod_entry(namespace: str | None, context: str | None, container: str | None) -> str:

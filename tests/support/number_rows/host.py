@@ -135,6 +135,10 @@ ROWS: dict[str, Row] = {
         (*read_twice(seconds, net__eth0=more), None, None, None),
         f"10! {more} {seconds} …",
     ),
+    "image-differs": lambda others=4: (
+        ({"node1": "x", **{f"o{n}": "y" for n in range(others)}},),
+        f"{others}",
+    ),
     "folder-server-slow": lambda asked=80, waited=100_000, seconds=8: (
         read_twice(seconds, nfs__s__m__asked=asked, nfs__s__m__waited=waited),
         f"0.5! {asked} 0! 0! {waited / 1000 / asked:.1f} {seconds} 30!",

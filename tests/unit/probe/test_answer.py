@@ -200,5 +200,5 @@ def test_an_answer_cut_at_every_byte() -> None:
 def test_entering_a_container_changes_the_command_only() -> None:
     script = Script("exec sh -s", b"text", b"last")
     assert through(script, Host("h", "h")) is script
-    inside = through(script, Host("h", "h", enter="docker exec -i job"))
-    assert inside == Script("exec docker exec -i job sh -s", b"text", b"last")
+    inside = through(script, Host("h", "h", enter="crictl exec -i job"))
+    assert inside == Script("exec crictl exec -i job sh -s", b"text", b"last")

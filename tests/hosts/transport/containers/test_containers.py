@@ -60,6 +60,21 @@ def test_a_healthy_container(dock: Dock) -> None:
         dock.lab["node1"].await_that(lambda each=each: each.zombies == 0, "reaped probe")  # type: ignore[misc]
 
 
+def test_an_older_image(dock: Dock) -> None:
+    for host in dock.lab.names:
+        dock.engine.run(host, "train", shm="1g")
+    assert dock("check", BOTH, *INSIDE, *NARROW).trouble == {}
+    dock.engine.made_from(dock.lab["node2"], "2" * 64)
+    try:
+        seen = dock("check", BOTH, *INSIDE, *NARROW)
+    finally:
+        dock.engine.made_from(dock.lab["node2"], "1" * 64)
+    assert seen.code == 0
+    (found,) = seen.trouble.values()
+    sides = f"{'1' * 12} on node1; {'2' * 12} on node2"
+    assert (found["check"], found["actual"], found["confidence"]) == ("image-differs", sides, "suspect")
+
+
 @pytest.mark.skipif(not Memory.possible(), reason="this machine does not let us limit memory")
 def test_the_container_has_too_little_and_the_host_enough(dock: Dock) -> None:
     for host in ("node1", "node2"):

@@ -1,0 +1,77 @@
+"""Containers of a job that were made from different images."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from doctor.api import (
+    Capture,
+    Confidence,
+    Damage,
+    Evidence,
+    Fact,
+    Problem,
+    Run,
+    Scope,
+    Severity,
+    Skip,
+    check,
+    fold,
+    maybe,
+)
+from doctor.rules.machines import votes_of
+
+SHOWN = 12
+
+
+def _image(capture: Capture) -> str:
+    found = re.fullmatch(r"(?:sha256:)?([0-9a-f]{12,64})", capture.stdout.strip())
+    return found[1][:SHOWN] if found else ""
+
+
+IMAGE = Fact("image", Run('printf "%s\\n" "$CLUSTER_DOCTOR_IMAGE"'), _image)
+"""The engine's number of the image of the container that --enter enters; empty if it tells none."""
+
+
+@check(
+    "image-differs",
+    maybe(IMAGE),
+    damage=Damage.RISK,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    several_hosts=True,
+)
+def image_differs(images: Mapping[str, str]) -> Iterator[Problem]:
+    """The containers of the job were made from different images.
+
+    Why it matters: one host kept an older image under the same name (`latest`, `train`): its ranks run other
+    code and other libraries than the rest, and nothing in the launch shows it.
+
+    How it is known: docker, podman or nerdctl is asked on each host for the image of the container that
+    `--enter` names. The number is that of the image's content; its name does not count.
+
+    What to do: pull the image on the hosts that differ, and start their containers anew.
+    """
+    known = {host: image for host, image in images.items() if image}
+    if not known:
+        raise Skip("no container engine tells an image")
+    votes, tie = votes_of(known)
+    if tie:
+        sides = "; ".join(f"{image} on {fold(hosts)}" for image, hosts in votes)
+        summary, same = "the containers were made from different images", "the same image on all hosts"
+        yield _made(summary, same, sides, known, Confidence.SUSPECT)
+        return
+    for image, odd in votes[1:]:
+        usual = f"{votes[0][0]}, as on {len(votes[0][1])} hosts"
+        yield _made("its container was made from another image", usual, image, odd, Confidence.STRONG)
+
+
+def _made(summary: str, expected: str, actual: str, hosts: Iterable[str], sure: Confidence) -> Problem:
+    return Problem(
+        summary,
+        expected=expected,
+        actual=actual,
+        hosts=tuple(hosts),
+        confidence=sure,
+        evidence=(Evidence("docker inspect -f {{.Image}}", actual),),
+        commands=("docker images --digests", "# Pull the image of the others, and start the container anew."),
+    )

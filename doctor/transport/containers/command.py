@@ -68,7 +68,7 @@ def entered(host: Host) -> str:
 
 
 def entered_with_image(host: Host) -> str:
-    """The same command; what it starts is told the container's image, in words that no login shell refuses."""
+    """The same command; it also tells the container its image, in words that no login shell refuses."""
     command = entered(host)
     engine, _, rest = command.partition(" exec ")
     if not {tool_of(command), basename(engine.split(" ")[-1])} <= _IMAGES:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from doctor.text.hostprogram import table
+
 TRIGGERS = (
     *(b"nranks ", b"rankNum[", b"need connect rankNum is [", b"rankSize[", b"ranks[", b"serrank["),
     *(b" rank[", b"(local_rank: ", b"[Gloo] Rank ", b"WORLD_SIZE", b"world_size", b"world size"),
@@ -14,22 +16,7 @@ TRIGGERS = (
 MOST_PIDS = 4096
 MOST_SIZES = 100
 
-_RANK = re.compile(
-    r"\brank (?P<nccl>\d{1,6}) nranks \d"
-    r"|rankNum\[\d{1,6}\], ?rank\[(?P<hccl>\d{1,6})\]|\branks\[\d{1,6}\], ?rank\[(?P<entry>\d{1,6})\]"
-    r"|rankSize\[\d{1,6}\], ?rankId\[(?P<group>\d{1,6})\]"
-    r"|localUserrank\[(?P<user>\d{1,6})\]"
-    r"|\(PID:\d{1,9}, Device:-?\d{1,4}, RankID:(?P<npu>\d{1,6})\)"
-    r"|role\[\d\] rank\[(?P<role>\d{1,6})\]|\blocal rank\[(?P<mine>\d{1,6})\]"
-)
-_WORLD = re.compile(
-    r"\bnranks (?P<nccl>\d{1,6})\b|rankNum\[(?P<hccl>\d{1,6})\]|\branks\[(?P<entry>\d{1,6})\], ?rank\["
-    r"|rankSize\[(?P<group>\d{1,6})\]|need connect rankNum is \[(?P<awaited>\d{1,6})\]"
-    r"|\b(?:WORLD_SIZE|world_size|world size)[\"']?\s{0,2}[=:]\s{0,2}[\"']?(?P<said>\d{1,6})\b"
-)
-_GLOO = re.compile(
-    r"\[Gloo\] Rank (?P<rank>\d{1,6}) is connected to \d{1,6} peer ranks.{0,60}: (?P<peers>\d{1,6})"
-)
+_RANK, _WORLD, _GLOO = (re.compile("|".join(rows)) for _, *rows in table(__file__, "learn.txt"))
 _MEMBER = re.compile(r"GLOBAL_RANK: (?P<rank>\d{1,6}), MEMBER: \d{1,6}/(?P<size>\d{1,6})")
 """What Lightning prints when it starts."""
 _LOCAL = re.compile(r"rank {0,6}: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)")

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 _RANK = re.compile(
     r"(?:^|[._-])(?:global)?rank[._-]?(?P<rank>\d{1,6})(?:[._-]|$)"
     r"|^worker[_-](?P<worker>\d{1,6})\.(?:log|txt|out|err)"
-    r"|^(?:train_parallel|device_?)(?P<script>\d{1,4})$",
+    r"|^(?:train_parallel|device_?)(?P<script>\d{1,4})$|^workerlog\.(?P<paddle>\d{1,4})$",
     re.IGNORECASE,
 )
 _PLOG = re.compile(r"^(?:plog|device)-(?P<pid>\d{1,9})_\d{8,20}\.log")
@@ -24,7 +24,7 @@ _TOKEN = re.compile(r"(?:^|[._])((?:node|host|gpu|npu|server|compute|cn|gn|dgx)-
 
 @dataclass(frozen=True, slots=True)
 class NameFacts:
-    """The values in a path. `local` is the rank within its host, which torchrun's folders are named after."""
+    """The values in a path. `local` is the rank within its host: torchrun's folders, Paddle's workerlog.N."""
 
     rank: int | None = None
     local: int | None = None
@@ -33,6 +33,11 @@ class NameFacts:
     device: int | None = None
     attempt: int | None = None
     """The number in the name of torchrun's folder."""
+
+    @property
+    def of_one(self) -> bool:
+        """Whether the file is that of one rank."""
+        return self.rank is not None or self.local is not None
 
 
 def named(path: str) -> NameFacts:
@@ -47,6 +52,8 @@ def named(path: str) -> NameFacts:
         if found and (part is name or not found["worker"]) and not (part is name and found["script"]):
             rank = int(found[found.lastgroup or 0])
             break
+    if rank is not None and name.startswith("workerlog."):
+        rank, local = None, rank
     for before, part in pairwise(parts):
         if _ATTEMPT.match(before) and part.isdecimal() and len(part) < 6:
             local, attempt = int(part), int(before.rpartition("_")[2])

@@ -190,7 +190,7 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     peers = list(dict.fromkeys(peer for each in same for peer in each.peers))
     other = f" (the other end is {who(peers)})" if peers and head.kind is SuspectKind.CLOSED else ""
     named = tuple(parties) if any(name.startswith("guilty_") for name in head.sighting.taken) else ()
-    says = waited if head.kind is SuspectKind.WAITS and not named else told
+    says = waited if head.kind in (SuspectKind.WAITS, SuspectKind.CLOSED) and not named else told
     return LogBlame(says(parties, head, same) + other, named, same, Confidence.SUSPECT, role=Role.CONSEQUENCE)
 
 

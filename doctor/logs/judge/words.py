@@ -120,12 +120,14 @@ def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -
 
 
 def waited(waiters: Sequence[Party], event: Event, events: Sequence[Event]) -> str:
-    """What ranks say that waited in vain: they are not to blame, and who is, they do not know."""
+    """What ranks say that waited in vain or were left: they are not to blame, and do not know who is."""
     of, card = who(waiters), event.sighting.taken.get("card")
     of = f"device {card}" if card and of == _NOBODY else of
     if of == _NOBODY:
         return told(waiters, event, events)
     same = [event, *(each for each in events if each.id == event.id)]
+    if event.kind is SuspectKind.CLOSED:
+        return f"unknown who: {of} lost a connection ({titled(same, ends=False)})"
     return f"unknown who: {of} waited for others ({titled(same)})"
 
 

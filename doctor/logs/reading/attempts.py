@@ -14,22 +14,14 @@ from doctor.logs.reading.file_scan import CUT_OFF, Scan
 from doctor.logs.reading.mark import PartEnd
 from doctor.logs.reading.window import AROUND, Window
 from doctor.logs.sentence import sentence
+from doctor.text.hostprogram import table
 
 MOST = 100
 """The most parts of one file; the rest of the file is the last part."""
 
 
-_MARKS = re.compile(
-    rb"(?<=\] )failed \(exitcode: -?\d{1,6}\) local_rank: \d{1,5} \(pid: (?P<failed>\d{1,9})\) of binary: "
-    rb"|(?P<restart>will restart worker group\b)"
-    rb"|(?P<over>SignalException: Process \d{1,9} got signal: \d)"
-    rb"|(?P<ended>DUE TO (?:NODE FAILURE|PREEMPTION|JOB REQUEUE)\b)"
-    rb"|(?P<table>Root Cause \(first observed failure\):)"
-)
-_TABLE = re.compile(rb"={50,90}\r?\n?")
-WORDS = (b"failed (exitcode: ", b"will restart work", b"SignalException: ", b"Root Cause (fi", b"DUE TO ")
-"""At least one of these is in every mark; most files have none of them."""
-GAVE_UP = (b"ChildFailedError", b"worker group finished (FAILED)", b"Root Cause (first")
+_MARKED, WORDS, GAVE_UP = ([row.encode() for row in rows] for _, *rows in table(__file__, "attempts.txt"))
+_MARKS, _TABLE = re.compile(b"|".join(_MARKED)), re.compile(rb"={50,90}\r?\n?")
 _TABLE_HOST = re.compile(rb"(?:^|:) ? ? ?host {6}: (\S{1,255})\r?$", re.MULTILINE)
 _LAUNCHER = re.compile(rb" (\d{1,9}) (?:site-packages/)?torch/distributed/(?:elastic/|launcher/|run\.py)")
 _TELLING = 24
@@ -124,7 +116,7 @@ def _begins(before: Scan, part: Scan) -> bool:
         ended = any(symptom.startswith("slurm-") for symptom, _, _ in before.fold.seen)
         same = before.launchers != part.launchers or _causes(before) == _causes(part) or not _causes(part)
         ended = ended or (before.mark is PartEnd.BEGUN and (calm or not same))
-        judged = calm or part.odd or part.fold.seen
+        judged = calm or part.odd or part.fold.seen or part.named.of_one
         return (_later(before, part) or ended) and bool(before.fold.seen or before.odd) and bool(judged)
     if before.mark is PartEnd.OVER:
         if before.last_at is None or part.first_at is None or part.first_at <= before.last_at:
@@ -202,12 +194,16 @@ def by_attempt(files: Mapping[str, Sequence[Scan]]) -> list[list[Scan]]:
     if total < 2 or not _agree(files, total, bool(numbered)):
         return [[whole(each) for each in files.values()]]
     found: list[list[Scan]] = [[] for _ in range(total)]
+    begun = [each.first_at for each in max(files.values(), key=len)]
     for scans in files.values():
         number = scans[0].named.attempt
         if number is not None:
             found[number].append(whole(scans))
-        elif len(scans) > 1 or scans[0].mark is PartEnd.FAILED:
-            for place, each in enumerate(scans):
+        elif len(scans) > 1 or scans[0].mark is PartEnd.FAILED or scans[0].named.of_one:
+            end = _last(scans[-1].last_at, begun) if len(scans) < total else total - 1
+            more = max(0, len(scans) - end - 1)
+            mine = [whole(scans[: more + 1]), *scans[more + 1 :]]
+            for place, each in enumerate(mine, end + 1 - len(mine)):
                 found[place].append(each)
         else:
             for several in found:
@@ -215,9 +211,15 @@ def by_attempt(files: Mapping[str, Sequence[Scan]]) -> list[list[Scan]]:
     return [each for each in found if each]
 
 
+def _last(ended: float | None, begun: Sequence[float | None]) -> int:
+    """The last attempt that had begun before a rank's file ended; the last of all if no times tell."""
+    before = [place for place, at in enumerate(begun) if at is not None and ended is not None and at <= ended]
+    return max(before, default=len(begun) - 1)
+
+
 def _agree(files: Mapping[str, Sequence[Scan]], total: int, folders: bool) -> bool:
-    """Whether every file that shows attempts shows the same number of them."""
-    if folders:
+    """Whether each file shows the same number of them, or is of one rank, which may be in some alone."""
+    if folders or all(each[0].named.of_one for each in files.values()):
         return True
     tell = [each for each in files.values() if len(each) > 1 or each[0].launchers or each[0].ranks]
     return all(len(each) == total for each in tell)

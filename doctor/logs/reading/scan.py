@@ -66,6 +66,8 @@ MOST_SEARCHED = 200
 _LOOKED = 20_000
 """The most lines of one file that are examined for complaints, and the most that are examined for ranks."""
 
+_OF_AN_END = re.compile(r"[ \t]|0 |---|C\+\+ Trace|No stack trace in |Error Message Summary|FatalError: `")
+"""How lines begin that go on after an exception: TensorFlow counts to 0, Paddle says that it was ended."""
 _FROM_NEIGHBOURS = (*stacks.WORDS, *ENDED, *DIED, *MISSED, *FIRST)
 """With these words, a line means what its neighbours say."""
 _TELLING = (b"-" * 70, b"-- Process ", b"ray::")
@@ -125,9 +127,10 @@ class _Scanner:
         ended, self._may_end = self._may_end, bool(lines.all_marks & ENDS)
         if not self._begun:
             self._head, self._starts = head_of(window.text), starts(window.text)
-        may = self._head and len(self.parts) < MOST_PARTS
+        room = len(self.parts) < MOST_PARTS
+        may = self._head and room
         again = may and window.text.count(self._head) > (not self._begun)
-        begins = [*begun_again(window, self._starts)] if len(self.parts) < MOST_PARTS else []
+        begins = [*begun_again(window, self._starts, self._found.named.of_one)] if room else []
         if not (ended or self._may_end or again or begins):
             self._part(lines)
             return
@@ -498,7 +501,7 @@ class _Scanner:
 
     def _goes_on(self, line: str, prefix: str) -> bool:
         own = line.removeprefix(prefix)
-        if not own.strip() or own.startswith((" ", "\t", "0 ")) or BAR.search(own):  # TensorFlow counts to 0
+        if not own.strip() or _OF_AN_END.match(own) or BAR.search(own):
             return True
         return self._parse(line).form not in (Form.PLAIN, Form.KERNEL)
 

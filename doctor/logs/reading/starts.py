@@ -1,25 +1,18 @@
 """Finds where a program that ended begins again in a file: its first lines or its command come once more."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from doctor.logs.reading.window import AROUND, Window
 from doctor.logs.sentence import sentence
 from doctor.logs.steps import says_step
+from doctor.text.hostprogram import table
 
-_WORDS = (b"Traceback (most recent", b": error: ", b"Killed", b"Aborted", b"Segmentation f")
-"""At least one of these is in the lines with which a program ends."""
+_WORDS, *_PATTERNS = ([row.encode() for row in rows] for _, *rows in table(__file__, "starts.txt"))
 _WORD = re.compile(b"|".join(map(re.escape, _WORDS)))
-_ENDED = re.compile(
-    rb"Traceback \(most recent call last\):\n(?:[ \t].*\n)+[A-Za-z_].*\n|[\w. /-]{1,80}: error: .*\n"
-    rb"|(?:.{1,80} \d{1,9} )?(?:Killed|Aborted|Segmentation fault)\b.*\n"
-)
-_COMMAND = re.compile(
-    rb"nohup: ignoring input\b|(?:\+{1,3}|(?:\(\S{1,60}\) ?){0,2}(?:\[?\S{1,60}@[^$#%]{1,200})?[$#%]) "
-    rb"(?:\S{1,200} )*?\S{1,200}\.(?:py|sh)\b"
-)
-"""A shell says what it starts; the arguments may change."""
+_ENDED, _COMMAND, _BY_PADDLE = (re.compile(b"|".join(rows)) for rows in _PATTERNS)
 _FIRST, _BETWEEN = 12, 6
 """The first lines of a program, and the most lines between its end and its next beginning."""
 _TOGETHER, _TELLING, _MOST, _NEAR = 3, 24, 100, 100
@@ -35,13 +28,17 @@ def starts(text: bytes) -> dict[bytes, int]:
     return found
 
 
-def begun_again(window: Window, known: Mapping[bytes, int]) -> Iterator[int]:
-    """Where in a window its program begins again."""
+def begun_again(window: Window, known: Mapping[bytes, int], alone: bool) -> Iterator[int]:
+    """Where in a window its program begins again. `alone`: what follows a crash is written by another one."""
     first = window.number == 1
-    for ended in islice(_ends(window.text), _MOST):
-        for at, line, said in _begin(window.data, window.start + ended.end(), _BETWEEN):
+    ends = [*islice(_ends(window.text), _MOST)]
+    below = [[*_begin(window.data, window.start + ended.end(), _BETWEEN)] for ended in ends]
+    often = Counter(said for lines in below for said in {said for _, _, said in lines} if alone and said)
+    for ended, lines in zip(ends, below, strict=True):
+        for at, line, said in lines:
             command = _COMMAND.match(line)
-            again = command and command[0] in window.data[: window.start + ended.start()]
+            again = often[said] > 1 or (alone and bool(ended["dead"] or _BY_PADDLE.search(line)))
+            again |= command is not None and command[0] in window.data[: window.start + ended.start()]
             if again or (said in known and not (first and at <= known[said])):
                 yield at
                 break

@@ -281,6 +281,97 @@ def test_starts_on_whose_number_the_files_disagree_do_not_end_a_job_that_goes_on
     assert not any("ended with an exception" in each.says for each in said.charges)
 
 
+TERMINATED = """
+
+--------------------------------------
+C++ Traceback (most recent call last):
+--------------------------------------
+No stack trace in paddle, may be caused by external reasons.
+
+----------------------
+Error Message Summary:
+----------------------
+FatalError: `Termination signal` is detected by the operating system.
+  [TimeInfo: *** Aborted at 1680688160 (unix time) try "date -d @1680688160" if you are using GNU date ***]
+  [SignalInfo: *** SIGTERM (@0x3f4002bdc34) received by PID 2711 (TID 0x7f8d95a6b4c0) from PID 2420 ***]
+
+"""
+
+
+def paddle(hour: int, pid: int) -> str:
+    """What a rank of Paddle says when it starts."""
+    return (
+        f"I0405 {hour:02}:09:50.156263 {pid} tcp_utils.cc:181] The server starts to listen on IP_ANY:54371\n"
+        f"W0405 {hour:02}:09:56.274407 {pid} gpu_resources.cc:61] Please NOTE: device: 0, Driver API: 11.5\n"
+    )
+
+
+def epochs(hour: int, first: int = 0, last: int = 30) -> str:
+    return "".join(
+        f"[04/05 {hour:02}:10:{n:02}] ppdet.engine INFO: Epoch: [0] [{n}/726] loss: {3 - n / 40:.3f}\n"
+        for n in range(first, last)
+    )
+
+
+CAUGHT = (
+    raised("ConnectionError: later") + "Retrying the shard\nUsing a mirror of the data\nOpening the shard\n"
+)
+KEY, DISK = raised("KeyError: 'a'"), raised("OSError: [Errno 28] No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        (
+            [
+                paddle(8, 1) + KEY + paddle(9, 3) + epochs(9),
+                paddle(8, 2) + TERMINATED + paddle(9, 4) + epochs(9),
+            ],
+            "",
+        ),
+        ([paddle(8, 1) + KEY + paddle(9, 3) + epochs(9), paddle(8, 2) + raised("ValueError: old")], ""),
+        ([epochs(8, 0, 20) + CAUGHT + epochs(8, 20, 40) + CAUGHT + epochs(9), epochs(8) + epochs(9)], ""),
+        (
+            [
+                paddle(8, 1) + KEY + paddle(9, 3) + epochs(9) + TERMINATED,
+                paddle(8, 2) + TERMINATED + paddle(9, 4) + epochs(9) + DISK,
+            ],
+            "rank 1: a file system is full",
+        ),
+        (
+            [
+                KEY + paddle(9, 3) + epochs(9) + TERMINATED,
+                raised("ImportError: x") + paddle(7, 2) + KEY + paddle(9, 4) + epochs(9) + DISK,
+            ],
+            "rank 1: a file system is full",
+        ),
+        (
+            [
+                epochs(8) + TERMINATED,
+                epochs(8, 0, 9) + CAUGHT + epochs(8, 9, 18) + CAUGHT + epochs(8, 18) + KEY,
+            ],
+            "rank 1 ended with an exception of the program: KeyError: 'a' (train.py:165, in main)",
+        ),
+    ],
+    ids=[
+        "began again",
+        "an older job had more ranks",
+        "caught",
+        "ended",
+        "not as often",
+        "caught, and then ended",
+    ],
+)
+def test_paddle_appends_to_the_logs_of_its_ranks(files: list[str], named: str, tmp_path: Path) -> None:
+    """The last start is judged, also if the ranks did not start equally often."""
+    for number, text in enumerate(files):
+        (tmp_path / f"workerlog.{number}").write_text(text)
+    said = concluded(tmp_path)
+    causes = [each.says for each in said.charges if each.because is None]
+    assert causes == ([named] if named else [])
+    assert named or said.outcome is not LogOutcome.NAMED
+
+
 @pytest.mark.parametrize("where", ["", "site-packages/"])
 def test_the_launcher_of_another_host_ends_no_attempt(where: str, tmp_path: Path) -> None:
     """Each writes the path of its module as its version of torch does."""

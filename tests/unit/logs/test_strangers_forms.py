@@ -23,11 +23,17 @@ def test_what_is_said(name: str, tmp_path: Path) -> None:
     assert "symptom" not in case or (first and first.symptom == case["symptom"])
 
 
-@pytest.mark.parametrize("name", ["victim", "quota"])
-def test_who_only_waited_is_not_named(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["victim", "ranks whose neighbour is gone", "quota"])
+def test_who_only_waited_or_was_left_is_not_named(name: str, tmp_path: Path) -> None:
     report = logs_report(Explanation(pasted(tmp_path, LOGS[name]["log"])))
     assert report.exit_code == 1
-    assert report.logs.outcome is (LogOutcome.UNKNOWN if name == "victim" else LogOutcome.NAMED)
+    assert report.logs.outcome is (LogOutcome.NAMED if name == "quota" else LogOutcome.UNKNOWN)
+
+
+def test_a_build_that_could_not_be_configured_is_noticed(tmp_path: Path) -> None:
+    error = "CMake Error at CMakeLists.txt:12 (find_package):\n  Could not find a package\n"
+    found = pasted(tmp_path, f"-- Performing Test HAVE_FOO - Failed\n{error}")
+    assert [each.text.partition(":")[0] for each in found.odd] == ["CMake Error at CMakeLists.txt"]
 
 
 KERNEL = from_cases(__file__, "KERNEL", list[str])

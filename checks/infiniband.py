@@ -36,6 +36,9 @@ HCA = "NCCL_IB_HCA"
 NEARLY_ALL = 0.9
 MOST_OF = 0.75
 """Of the cards of a board."""
+RAIL, ENOUGH = 200, 4
+"""Gigabits a second that a port of its own for each GPU carries at least, and of how many GPUs."""
+_RAILED = re.compile(r"\b(?:[AH][18]00|H200?|G?[BH][23]00)\b")
 SHOWN = 8
 Key = tuple[str, int, str]
 
@@ -193,7 +196,8 @@ def ib_port_slow(
 
     How it is known: the same port (mlx5_0 port 1) on the other hosts with the same GPUs, nearly all of which
     run it faster. It is only a warning if a single other host does, or if the GPUs are not known. A port with
-    one lane left of several (1X) is a fault in any case. Ethernet next to InfiniBand does not count.
+    one lane left of several (1X) is a fault in any case. Ethernet next to InfiniBand does not count. If all
+    hosts are alike, and have an InfiniBand port for each A100 or later, less than 200 Gb/s is a warning.
 
     What to do: a port with too few lanes has a bad cable or transceiver: reseat it, then replace it. A port
     with all lanes at a slower speed was set so, on the card or on the switch, or its transceiver allows no
@@ -221,6 +225,33 @@ def ib_port_slow(
                     if other != host and _key(each) == _key(port) in fabric
                 ]
                 yield from _slow(host, port, peers, known=bool(products))
+        if len(products) == 1 and (name := _RAILED.search(products[0])):
+            yield from _all_slow(hosts, gpus, name[0])
+
+
+def _all_slow(
+    ports: Mapping[str, Sequence[InfinibandPort]], gpus: Mapping[str, Gpus], product: str
+) -> Iterator[Problem]:
+    """Hosts with a port for each GPU, all of which are slower than any such machine is built."""
+    slow: defaultdict[str, list[str]] = defaultdict(list)
+    for host, own in ports.items():
+        rails = [port for port in own if port.layer.lower() == "infiniband"]
+        rates = {port.rate for port in rails}
+        if len(rails) >= len(gpus[host].listed) >= ENOUGH and all(0 < _speed(port) < RAIL for port in rails):
+            slow[" and ".join(sorted(rates))].append(host)
+    for rate, hosts in slow.items():
+        yield Problem(
+            "all its InfiniBand ports run at a lower rate than its GPUs come with",
+            expected=f"at least {RAIL} Gb/sec each, as machines with a port for each {product} have",
+            actual=rate,
+            subject=f"{len(ports[hosts[0]])} ports",
+            hosts=tuple(hosts),
+            where=tuple(Place(host=host) for host in hosts),
+            severity=Severity.WARN,
+            confidence=Confidence.SUSPECT,
+            evidence=(Evidence("/sys/class/infiniband/*/ports/*/rate", rate),),
+            values={"device": ports[hosts[0]][0].device},
+        )
 
 
 def _is_off(plan: JobPlan, login: Environment | None) -> bool:

@@ -263,6 +263,19 @@ ROWS: dict[str, Row] = {
         f"{min(usual, 4096)} {others} {own} 1! {own} {usual}",
     ),
     "ib-firmware-differs": lambda others=8: (firmware(others), f"{others}"),
+    "ib-port-slow: all": lambda number=8: (
+        (
+            {
+                "node1": [
+                    InfinibandPort(f"mlx5_{n}", 1, "active", "LinkUp", "100", "InfiniBand")
+                    for n in range(number)
+                ]
+            },
+            {"node1": Gpus(tuple(Gpu(n, "", "H100", "") for n in range(4)))},
+            job(Backend.NCCL, 0, 1),
+        ),
+        f"200! 100! {number} 100!",
+    ),
     "ib-partition-differs": lambda index=6: (
         (
             {f"o{n}": {("mlx5_0", 1): {index: 0x8012 if n else 0x8013}} for n in range(8)},

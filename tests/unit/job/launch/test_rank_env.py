@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from checks.launch import shared_options
-from checks.launch_ranks import device_conflicts
+from checks.launch_ranks import device_conflicts, missing_ranks
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.directory import Directory
 from doctor.job.launch.launcher import Master
@@ -21,7 +21,7 @@ from doctor.job.launch.rank_env import (
     role_of,
     world_of,
 )
-from doctor.job.launch.ranks import counted, missing_ranks
+from doctor.job.launch.ranks import counted
 from tests.support.cases import cases
 from tests.support.launches import table_rank, torch_rank, worker
 

@@ -27,7 +27,7 @@ from doctor.rules.launch_names import remark
 from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
-ELSEWHERE = ("data", "env", "model")
+ELSEWHERE = ("data", "env", "model", "module")
 """Data that a program may fetch or name otherwise, and an environment by a name that has several places."""
 BROUGHT = ("read", "file", "volume", *ELSEWHERE)
 """What the script, or somebody else, may bring before it is read."""

@@ -274,8 +274,10 @@ def _may_be_configured(process: ProcessEnv) -> bool:
 
 def _others(names: LaunchNames, plan: JobPlan, in_pods: bool) -> Iterator[Problem | str]:
     """The problem of a launch that lists other hosts than were named; a text if they may have other names."""
-    for process in names.launch.told:
-        listed = sorted(process.hosts)
+    told = names.launch.told
+    reached = sorted({each.on for each in told if _starts_there(each)})
+    lists = [(each, sorted(each.hosts)) for each in told]
+    for process, listed in (*lists, (told[0], reached if len(reached) > 1 else [])):
         if len(listed) > len(plan.hosts):
             continue  # a larger number of hosts is reported as such
         strange = [name for name in listed if not names.directory.owners(name) and not is_loopback_name(name)]
@@ -307,6 +309,15 @@ def _others(names: LaunchNames, plan: JobPlan, in_pods: bool) -> Iterator[Proble
             )
         elif strange:
             yield f"whether {', '.join(strange[:4])} in {process.source} are among these hosts is not known"
+
+
+def _starts_there(process: ProcessEnv) -> bool:
+    """Whether ssh goes to a host to start its ranks: a launcher around them may start them elsewhere."""
+    agent = launcher(process)
+    outer = agent is not None and (
+        agent.command.inside or agent.launcher.hosts_besides or agent.launcher.outer
+    )
+    return process.on != "" and not outer and re.search(r"[$`]", process.on) is None
 
 
 def _leads_elsewhere(name: str, book: Directory) -> bool:

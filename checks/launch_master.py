@@ -127,7 +127,7 @@ def master_not_here(
                 alone = launch.complete and None not in hosts and len(set(hosts)) == 1
                 yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
         if plan.several_hosts and not in_pods and not any(each.loop or each.chosen for each in launch.told):
-            yield from _coordinators(names, plan, doubts, routes or {}, addresses)
+            yield from _coordinators(names, plan, logins or {}, doubts, routes or {}, addresses)
         if spans and plan.several_hosts:
             yield from _each_its_own(names)
             yield from _by_logins(names, logins or {}, plan)
@@ -333,21 +333,42 @@ def _first_by_logins(
 def _coordinators(
     names: LaunchNames,
     plan: JobPlan,
+    logins: Mapping[str, Environment],
     doubts: dict[str, None],
     routes: Mapping[str, Routes],
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Iterator[Problem]:
-    """The problem of processes of JAX that meet at an address of no host of the job, or each at its own."""
+    """The problem of processes of JAX, or of a program with an address for its ranks, that meet at an address
+    of no host of the job, or each at its own.
+    """
     told = [each for each in names.launch.told if not each.apart and not each.source.endswith(")")]
-    for written in names.launch.mentioned:
-        if written.kind == "coordinator" and told:
-            said = f"the coordinator's address in {written.source.removeprefix('--launch ')}"
-            master = Master(written.text, "", said, "any host")
-            if is_loopback_name(master.address):
-                yield _loopback(names, master, told, plan, Confidence.STRONG)
-            else:
-                yield from _seen_elsewhere(names, master, told, routes, plan, addresses)
-                yield from _elsewhere(names, master, told, doubts, False, routes)
+    agents = [agent for each in told if (agent := launcher(each))]
+    found = {
+        each.text: f"the coordinator's address in {each.source.removeprefix('--launch ')}"
+        for each in names.launch.mentioned
+        if each.kind == "coordinator" and not any(agent.launcher.master for agent in agents)
+    }
+    found |= _coordinator_of_logins(plan, logins) if not agents else {}
+    for address, said in found.items() if told else ():
+        master = Master(address, "", said, "any host")
+        if is_loopback_name(master.address):
+            yield _loopback(names, master, told, plan, Confidence.STRONG)
+        else:
+            yield from _unresolved(names, master, told, True, False)
+            yield from _seen_elsewhere(names, master, told, routes, plan, addresses)
+            yield from _elsewhere(names, master, told, doubts, False, routes)
+
+
+def _coordinator_of_logins(plan: JobPlan, logins: Mapping[str, Environment]) -> dict[str, str]:
+    """The address at which all logins let several processes of JAX meet, and who says so."""
+    name, given = "JAX_COORDINATOR_ADDRESS", {**plan.env, **dict.fromkeys(plan.unset, "")}
+    own = [{**logins[host].variables, **given} for host in plan.names if host in logins]
+    said = {each.get(name, "") for each in own}
+    several = all(each.get("JAX_NUM_PROCESSES", "1") not in ("", "1") for each in own)
+    if len(own) < len(plan.names) or len(said) > 1 or not several or name in given:
+        return {}
+    address = said.pop().rpartition(":")[0]
+    return {address: f"{name} of the logins"} if address else {}
 
 
 def _nobody_of_logins(
@@ -761,7 +782,21 @@ def _first_host(names: LaunchNames, master: Master) -> tuple[str | None, bool]:
         if role_of(process) == "scheduler" if master.on == "scheduler" else is_first:
             host = names.host(process) or names.directory.host(process.on)
             return host, host is None and bool(process.host or process.on)
+    told = names.launch.told
+    if len(told) == 1 and (listed := _listed_first(told[0])):
+        return names.directory.host(listed), names.directory.host(listed) is None
     return None, False
+
+
+def _listed_first(process: ProcessEnv) -> str:
+    """The first host of a launcher that starts the ranks of all hosts in their order, and gives them their
+    master; "" if there is none, or another order may count.
+    """
+    agent = launcher(process)
+    if agent is None or process.hosts_change or "include" in agent.command.options:
+        return ""
+    gives = agent.launcher.master is not None or bool(agent.launcher.ranks)
+    return next(iter(process.hosts), "") if gives and agent.launcher.hosts_besides else ""
 
 
 def _typed(names: LaunchNames, master: Master, address: str) -> tuple[str, ...]:

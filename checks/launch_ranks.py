@@ -536,15 +536,20 @@ def _node_ranks(names: LaunchNames) -> Iterator[Problem]:
         )
 
 
-_REFUSED = {"nnodes": r"(?!\d+(?::\d+)?$)[\d-].*", "nproc_per_node": r"0+|-.*|\d+\D.*"}
-"""Options of torchrun, and the values that are no number of hosts or ranks for it."""
+_REFUSED = {
+    "nnodes": r"(?!\d+(?::\d+)?$)[\d-].*|[A-Z][A-Z_]+",
+    "nproc_per_node": r"0+|-.*|\d+\D.*|[A-Z][A-Z_]+",
+    "ranks": r"0+|-.*|\d+[*+/ -].*|[A-Z][A-Z_]+",
+}
+"""Options of launchers, and the values that are no number of hosts or ranks for them."""
 
 
 def _not_numbers(names: LaunchNames) -> Iterator[Problem]:
     for process in names.launch.told:
         agent = launcher(process)
-        for name, refused in _REFUSED.items() if agent and agent.launcher.options.variables else ():
-            number = agent.setting(name) if agent else None
+        for name, refused in _REFUSED.items():
+            ours = agent and (agent.launcher.options.variables or name == "ranks")
+            number = agent.setting(name) if agent and ours else None
             if number and re.fullmatch(refused, number.text.strip()):
                 yield names.problem(
                     [process],
@@ -726,7 +731,8 @@ def missing_ranks(launch: Launch, hosts: Collection[str]) -> tuple[list[MissingR
         return [replace(rest, hosts=here)], ""
     if _may_be_elsewhere(present, world.value):
         what = f"{counted(rest.ranks)} of {world.value}" if rest.ranks else f"{count} of {world.value} ranks"
-        return found, f"{launch.name}: nothing was given of {what}; they may belong to other hosts"
+        unseen = "whether other hosts have them is not known"
+        return found, f"{launch.name}: nothing was given of {what}; {unseen}"
     return [*found, rest], ""
 
 

@@ -35,13 +35,13 @@ from doctor.rules.launch_names import remark
 
 FROM_OUTSIDE = frozenset({"kept", "unset"})
 """Slips that are none if what starts the script gives its ranks the variable."""
-BY_SHELL = frozenset({"blank", "dollar", "quote", "lines"})
+BY_SHELL = frozenset({"blank", "dollar", "quote", "lines", "list", "literal"})
 """Slips of the shell's own rules, which depend on nothing else."""
 BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 """A branch of a choice: its patterns and its commands."""
 LONGEST = 300
 """The most characters of a script that are shown."""
-OF_SEVERAL_HOSTS = frozenset({"host", "batch", "own", "draws", "behind", "network"})
+OF_SEVERAL_HOSTS = frozenset({"host", "batch", "own", "draws", "behind", "network", "emptied", "alone"})
 
 
 @check(
@@ -74,9 +74,10 @@ def launch_variables(
     may be left without a program. It counts where a variable is filled in: single quotes leave it to the
     other host or the container, which have only what they are given; double quotes fill it in once, in the
     batch script, for all nodes. So it is with a number that is drawn ($RANDOM), by which the hosts shall
-    meet. A choice by the name of the host must have every host, with a number of its own. A variable that a
-    login sets is not judged. In a container, one that may be given from outside is not judged, and the
-    report says so.
+    meet, and with the rank that mpirun gives: in its own command line it is empty. Of a list of options,
+    `$ARGS` is the first word alone, and `apptainer --cleanenv` passes nothing on. A choice by the name of the
+    host must have every host, with a number of its own. A variable that a login sets is not judged. In a
+    container, one that may be given from outside is not judged, and the report says so.
 
     What to do: correct the line that the finding shows.
     """
@@ -151,7 +152,9 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     StatefulSet has its name below the serviceName of this. A container with a network of its own is not
     reached from other hosts, unless it publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, no
     other host and no other slot in --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins
-    at the port that the head opens.
+    at the port that the head opens. ssh in a loop over the lines of a file reads the rest of them, unless it
+    has -n, -f, an input of its own or a & behind it. A batch script that asks for as many nodes as its
+    launcher has hosts, and starts it with nothing that goes to other nodes, starts it on the first alone.
 
     What to do: correct the line that the finding shows.
     """
@@ -235,6 +238,21 @@ def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"{name}, filled in by the task on each node",
             f"srun bash -c '… ${name} …' in single quotes",
         ),
+        "early": (
+            f"{name} is filled in before the launcher starts: it is empty for every rank",
+            f"{name}, filled in by each rank",
+            f"bash -c '… ${name} …' in single quotes behind the launcher",
+        ),
+        "list": (
+            f"only the first word of the list {name} is used: the launcher does not get the others",
+            f"${{{name}[@]}}",
+            f'"${{{name}[@]}}"',
+        ),
+        "literal": (
+            f"single quotes keep the shell from filling in the value of {name}",
+            f"{name} in double quotes",
+            f"double quotes for the value of {name}",
+        ),
         "own": (
             f"every host takes itself for the master by {name}: each waits for itself",
             "the address of the host of rank 0, on every host",
@@ -314,6 +332,23 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "the script ends without waiting for what it started: the scheduler then ends all of it",
             "`wait` as the last command",
             "add `wait` as the last line",
+        ),
+        "emptied": (
+            "ssh reads the list of the loop to its end: nothing starts on the hosts behind the first",
+            "ssh -n, or another input for ssh",
+            "ssh -n …",
+        ),
+        "alone": (
+            f"the batch script starts the launcher on its first node alone: with {like} it waits for the"
+            " others",
+            "srun before the launcher",
+            "srun --ntasks-per-node=1 …",
+        ),
+        "limit": (
+            "the script limits the CPU seconds or the addresses of each rank, and the kernel ends a rank that"
+            " needs more",
+            "no such limit",
+            "leave the line out",
         ),
         "network": (
             "the container has a network of its own: no other host reaches the master in it",

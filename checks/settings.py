@@ -28,14 +28,22 @@ from doctor.rules.hccl_values import RANGES
 from doctor.rules.login import environment_of, wrong_value
 
 PORTS = ("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE")
-FILES = {"NCCL_GRAPH_FILE": None, "HCCL_WHITELIST_FILE": None, "NCCL_TOPO_FILE": Severity.WARN}
+WHITELIST, FILE_OF_LIST = "HCCL_WHITELIST_DISABLE", "HCCL_WHITELIST_FILE"
+FILES = {"NCCL_GRAPH_FILE": None, FILE_OF_LIST: None, "NCCL_TOPO_FILE": Severity.WARN}
 """Variables with the path of a file, and how bad it is if that is not there."""
 FAMILIES = {"AF_INET": 4, "AF_INET6": 6}
 LAST_PORT = 65535
 _TRUTH = ("(?i)y|yes|1|t|true|n|no|0|f|false", "0 or 1")
 _WHOLE = (r"\s*[+-]?[0-9].*", "a whole number")
+_SETTING = (
+    r"\s*(?:expandable_segments\s*:\s*(?:True|False)|max_split_size_mb\s*:\s*(?:2[1-9]|[3-9]\d|\d{3,})"
+    r"|(?!expandable_segments|max_split_size_mb)\w+\s*:\s*(?:\[[^\]]*\]|[^,:=\s\[\]]+))\s*"
+)
+_ALLOCATES = (rf"(?:{_SETTING}(?:,{_SETTING})*)?,?", "NAME:VALUE, such as expandable_segments:True")
 OF_TORCH: Mapping[str, tuple[str, str]] = {
     "TORCH_DISTRIBUTED_DEBUG": ("(?i)off|info|detail", "OFF, INFO or DETAIL"),
+    "PYTORCH_CUDA_ALLOC_CONF": _ALLOCATES,
+    "PYTORCH_NPU_ALLOC_CONF": _ALLOCATES,
     "TORCH_GLOO_LAZY_INIT": _TRUTH,
     "TORCH_NCCL_BLOCKING_WAIT": _TRUTH,
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": _WHOLE,
@@ -64,8 +72,8 @@ def env_invalid(
     How it is known: from the variables of the login that the launch does not set. A family of addresses,
     whoever sets it, is compared with the addresses of the interfaces that ranks take: NCCL needs one, and so
     does HCCL if HCCL_SOCKET_IFNAME names interfaces. Without that it is a warning. NCCL stops if the file of
-    NCCL_GRAPH_FILE is not there, and HCCL if it is to read HCCL_WHITELIST_FILE; NCCL goes on without that of
-    NCCL_TOPO_FILE, with a topology of its own.
+    NCCL_GRAPH_FILE is not there, and HCCL if it is to read HCCL_WHITELIST_FILE, also if that is not set; NCCL
+    goes on without that of NCCL_TOPO_FILE, with a topology of its own.
 
     What to do: correct the value where it is set, or set another in the launch, which overrides the login.
     """
@@ -78,9 +86,18 @@ def env_invalid(
         summary = f"{name}{' of the login' if ours else ''} is not a value that {library} takes here"
         severity = Severity.WARN if lax else None
         yield wrong_value(name, said, summary, wanted, plan, here.name if ours else "", severity)
+    if (
+        plan.backend.value is Backend.HCCL
+        and env.get(WHITELIST) == "0"
+        and FILE_OF_LIST not in (*env, *plan.lines)
+    ):
+        summary = f"{WHITELIST}=0 lets HCCL read the list of {FILE_OF_LIST}, which is not set"
+        yield wrong_value(
+            WHITELIST, "0", summary, f"{FILE_OF_LIST}=/…", plan, here.name if WHITELIST in of_login else ""
+        )
     lost = {name: path for name in FILES for path in (login.absent.get(name, ()) if login else ())}
     for name, path in lost.items():
-        read = name.startswith("NCCL") or env.get("HCCL_WHITELIST_DISABLE") == "0"
+        read = name.startswith("NCCL") or env.get(WHITELIST) == "0"
         if read and name in of_login and name.startswith(plan.backend.value.value.upper()):
             summary = f"{name} of the login names a file that is not there"
             yield wrong_value(name, path, summary, "a file that exists", plan, here.name, FILES[name])
@@ -125,7 +142,8 @@ def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, 
     """Name, value and what would be taken, for each variable that torch or HCCL refuses."""
     backend, trains = plan.backend.value, plan.framework.value if plan.framework else "torch"
     for name, (taken, words) in OF_TORCH.items() if trains == "torch" else ():
-        read = name.split("_")[1] in ("DISTRIBUTED", backend.value.upper())
+        library = backend.value.upper()
+        read = name.split("_")[1] in ("DISTRIBUTED", library, {"NCCL": "CUDA", "HCCL": "NPU"}.get(library))
         if read and (said := env.get(name)) is not None and not re.fullmatch(taken, said):
             yield name, said, words
     if plan.backend.value is not Backend.HCCL:

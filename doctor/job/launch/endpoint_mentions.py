@@ -5,6 +5,7 @@ address that is unknown, in a command that was not understood, or as another she
 None of them may be lost.
 """
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -53,7 +54,10 @@ _ADDRESS = late(
     rf"|{_SETS}(?:{'|'.join(MASTERS)})\s{{1,4}}){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])"
 )
-_COORDINATOR = late(r"(?:\bJAX_COORDINATOR_ADDRESS=|--coordinator[_-]address[= ])[\"']?([\w.-]+):\d")
+_COORDINATOR = late(
+    r"(?:\bJAX_COORDINATOR_ADDRESS=|--coordinator[_-]address[= ]|\bray start\b.{0,99}?\s--address[= ]"
+    r"|--(?:dist[_-](?:url|init[_-]addr)|init[_-]method)[= ][\"']?tcp://)[\"']?([\w.-]+):\d"
+)
 _OF_JAX = late(r"(?i)(?:\bJAX_|--|[( ])(num[_-]processes|process[_-]id)[= ]\s?[\"']?([^\s\"',;)]{1,40})")
 ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
 _DRAWS = (
@@ -140,6 +144,7 @@ def mentioned(text: str) -> tuple[EndpointMention, ...]:
 
 def settings(text: str) -> Iterator[EndpointMention]:
     """The variables of a job, where the text gives them a value or takes them away."""
+    alone = re.search(r"(?:world[_-]size|num[_-]processes)[= ]1\b", text)
     for number, line in _lines(text):
         for kind, name in (
             *(("set", name) for name in re.findall(r"(?:^|[\s;&(\"'])([A-Z]\w{2,80})=", line)),
@@ -147,11 +152,38 @@ def settings(text: str) -> Iterator[EndpointMention]:
         ):
             if is_kept(name):
                 yield EndpointMention(kind, name, number, line.strip()[:LONGEST])
-        for address in _COORDINATOR.findall(line):
+        for address in _COORDINATOR.findall(line) if not alone else ():
             yield EndpointMention("coordinator", address, number, line.strip()[:LONGEST])
         for name, said in _OF_JAX.findall(line) if re.search("(?i)coordinator|JAX_", line) else ():
             kind = name.lower().replace("-", "_")
             yield EndpointMention(kind, said, number, line.strip()[:LONGEST])
+
+
+def in_program(text: str) -> str:
+    """What a Python program itself says of where processes of JAX meet, outside of any choice: as options, in
+    the line where it says it.
+    """
+    if len(re.findall(r"(?m)^[^#\n]*\bjax\.distributed\.initialize\(", text)) != 1:
+        return ""
+    try:
+        left: list[ast.stmt] = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError):
+        return ""
+    for node in left:
+        if isinstance(node, ast.FunctionDef) or (
+            isinstance(node, ast.If) and "__main__" in ast.dump(node.test)
+        ):
+            left += node.body
+        call = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "jax.distributed.initialize":
+            names = ("coordinator_address", "num_processes", "process_id")
+            given = [
+                *zip(names, call.args, strict=False),
+                *((each.arg, each.value) for each in call.keywords),
+            ]
+            said = (f"--{name}={to.value!s}" for name, to in given if isinstance(to, ast.Constant))
+            return "\n" * (node.lineno - 1) + " ".join(said)
+    return ""
 
 
 def own_values(text: str, commands: Iterable[tuple[int, str]]) -> Iterator[EndpointMention]:

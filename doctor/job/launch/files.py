@@ -15,6 +15,7 @@ from doctor.job.launch.allocation import is_scheduled
 from doctor.job.launch.command import kept_words
 from doctor.job.launch.endpoint_mentions import (
     EndpointMention,
+    in_program,
     mentioned,
     own_values,
     runs_on_others,
@@ -162,6 +163,10 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     lines, others = one_launch(script.lines)
     mentions = _mentions(text, name, [(one.line, " ".join(one.words)) for one in lines])
     mentions += tuple(replace(each, file=name) for each in _taken(text, home))
+    for one in lines:
+        program = next((word for word in one.words if word.endswith(".py")), "")
+        calls = settings(in_program(_read_of(one, script.text, program) or ""))
+        mentions += tuple(replace(each, file=os.path.basename(program)) for each in calls)
     marks = marks_in(text)
     told = [replace(each, home=home, marks=marks) for each in _processes(lines, script, name, home, slots)]
     unread = [f"{name} {how} {shown(what)}, which could not be read here" for how, what in script.unread]
@@ -181,7 +186,9 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
     scheduled = is_scheduled(script.text)
+    again = runs_on_others(text) or re.search(r"\beval\b|\s-\w*c\b|envsubst|<<", script.text)
     said = [each for each in script.slips if each.needed or not scheduled]
+    said = [each for each in said if each.kind != "literal" or not again]
     said = said if "kubectl" not in script.text else []
     if lines:
         said += misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from os.path import basename, join, normpath
 
+from doctor.job.launch.endpoint_mentions import runs_on_others
 from doctor.job.launch.given_files import commands_of
 from doctor.job.launch.indirect_options import read_directives
 from doctor.job.launch.launchers import COMMANDS
@@ -38,6 +39,16 @@ _MAKES = (
 )
 
 
+_LIST = re.compile(r"(?m)(?<![\w$])([A-Za-z_]\w*)=\((?:\s|#.*\n)*(-[^()\s]+\s+[^()\s][^()]*)\)")
+"""A list of options of several words."""
+_READS = re.compile(
+    r"(?s)(\|\s*)?\bwhile\s+(?:IFS=\S*\s+)?read\b(?![^\n;]*(?:\s-u|<&))[^\n;]*[;\n]\s*do\b(.{0,4000}?)\bdone\b(\s*<)?"
+)
+_SSH = re.compile(r"""(?:^|[;&|\n]|\bdo\b)\s*ssh\s((?:"(?:\\.|[^"\\])*"|'[^']*'|\\\n|[^"'\n;&|<])*)([&<]?)""")
+_LIMITS = re.compile(r"(?m)^ulimit\s+-[HS]*(?:t\s+\d{1,5}|v\s+\d{1,7})\b.*")
+"""Less than 28 hours of a CPU for a process, or less than 10 GB of addresses."""
+
+
 def without_comments(text: str) -> str:
     """The script as it is meant: comments between the lines of a command do not end it."""
     return _COMMENTED.sub(lambda found: "\\\n" * found[0].count("\n"), text)
@@ -49,7 +60,10 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         yield _at(text, "comment", found.start())
     if not re.search(r"<<|\bsbatch\b", text):  # it may write another script
         yield from _batch(text, all(one.background for one in lines))
-        yield from _fewer_nodes(lines, text)
+        yield from _fewer_nodes(lines, text, script)
+        yield from _of_lists(lines, text)
+    for found in _LIMITS.finditer(text):
+        yield _at(text, "limit", found.start())
     for one in lines:
         for word in one.words:
             odd = re.match(rf"{OF_AN_EDITOR.pattern}[\w-]+|[^'\"\s]*[“”‘’]", word)
@@ -78,7 +92,12 @@ def _is_made(path: str, text: str) -> bool:
 def _at(text: str, kind: str, place: int, words: str = "", like: str = "") -> Slip:
     line = text.count("\n", 0, max(place, 0))
     return Slip(
-        kind, "", line + 1, words or text.split("\n")[line].strip()[:160], needed=kind != "unread", like=like
+        kind,
+        "",
+        line + 1,
+        words or text.split("\n")[line].strip()[:160],
+        needed=kind not in ("unread", "limit"),
+        like=like,
     )
 
 
@@ -95,9 +114,29 @@ def _batch(text: str, in_background: bool) -> Iterator[Slip]:
         yield _at(text, "wait", ends.start())
 
 
-def _fewer_nodes(lines: Sequence[ShellCommand], text: str) -> Iterator[Slip]:
-    """A launcher for more hosts than its batch script asks for, unless several such jobs may be one."""
+def _of_lists(lines: Sequence[ShellCommand], text: str) -> Iterator[Slip]:
+    """Lists of options of which only the first word is used, and of hosts that ssh reads to their end."""
+    for name, words in _LIST.findall(text) if not re.match(r"#!.*\bzsh", text) else ():
+        first, second = re.sub(r"#.*", "", words).split()[:2]
+        used = re.search(rf"(?m)^(?!\s*#).*\s\"?\$(?:{name}|\{{{name}\}})\"?(?=\s|$)", text)
+        lost = any(first in one.words and second not in one.words for one in lines)
+        if used and lost and not re.search(rf"\b{name}=(?!\()", text):
+            at = _at(text, "list", used.end())
+            yield Slip("list", name, at.line, at.words)
+    for found in _READS.finditer(re.sub(r"(?m)^\s*#.*", lambda found: " " * len(found[0]), text)):
+        for call in _SSH.finditer(found[2]) if found[1] or found[3] else ():
+            if not call[2] and not re.search(r"(?:^|\s)-[A-Za-z]*[nf]", call[1]):
+                yield _at(text, "emptied", found.start(2) + call.start(1))
+
+
+def _fewer_nodes(lines: Sequence[ShellCommand], text: str, script: ShellScript) -> Iterator[Slip]:
+    """A launcher for more hosts than its batch script asks for, unless several such jobs may be one; and one
+    that this script starts on the first of them alone.
+    """
     nodes = read_directives(text).variables.get("SLURM_NNODES", "")
+    spread = (
+        script.unread or lines[0].words[0][:1] in "$`" or runs_on_others(re.sub(_DIRECTIVE, "", script.text))
+    )
     for one in lines:
         known, (hosts, rank) = one.command.launcher, map(one.command.options.get, ("nnodes", "node_rank"))
         if known is None or known.outer or _MANY.search(text) or (rank and "SLURM_" not in rank):
@@ -105,6 +144,8 @@ def _fewer_nodes(lines: Sequence[ShellCommand], text: str) -> Iterator[Slip]:
         asked = re.search(rf"(?m)^{SRUN.directive}\s.*?(?:-N|--nodes)\b.*", text)
         if asked and hosts and re.fullmatch(r"\d{1,6}", hosts) and int(hosts) > int((nodes or hosts)[:6]):
             yield _at(text, "nodes", asked.start(), like=f"{known.options.spelled('nnodes')}={hosts}")
+        elif asked and hosts == nodes != "1" and not (spread or known.hosts_besides or one.apart):
+            yield Slip("alone", "", one.line, like=f"{known.options.spelled('nnodes')}={hosts}")
 
 
 def _behind(one: ShellCommand) -> Iterator[Slip]:

@@ -16,6 +16,7 @@ from doctor.job.launch.indirect_options import Directives, Read, completed, read
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.launchers.plain import PLAIN
+from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import LONG, ShellCommand
@@ -248,8 +249,10 @@ class _Shell(ShellWithScripts):
         spread = program_name(line[0]) in (*ON_ALL, "ssh") and not _ON_ONE_NODE.search("\t".join(line))
         if wrapped and not wrapped.passes:
             own = r"|\b(?:ba|z)?sh\s+-(?:\w*[li]|-login)" if line[0] == "ssh" else r"|^\$\S*$"
+            own += "" if any(word.endswith(_IMAGES) for word in line) else "|exec$"
             handed = any(re.search(_NAMES["sets"].pattern + own, word) for word in line)
             self.lost = set() if handed else {*_NAMED.findall(texts)} & self.values.keys() - _OF_A_SHELL
+            self.lost -= {name.partition("ENV_")[2] for name in self.values}  # APPTAINERENV_NAME
         if wrapped and self.given(prefix, lambda: self._starts_elsewhere(line, wrapped, words[0].line)):
             if spread and (drawn := drawn_by_each(texts, " ".join(line))):
                 self.notice("draws", drawn, words[0].line)
@@ -322,6 +325,9 @@ class _Shell(ShellWithScripts):
         numbers = command.options.get("rdzv_backend", "static") == "static"  # c10d numbers hosts itself
         once = numbers and re.search(r"\$\{(SLURM_\w+)-0\}", command.options.get("node_rank", ""))
         alone = _ON_ONE_NODE.search("\t".join(line))
+        for name in _NAMED.findall(" ".join(command.options.values())) if command.inside else ():
+            if not self.prefix and _NAMES["early"].fullmatch(name) and name not in self.values:
+                self.notice("early", name, number)
         if once and "srun" in line and not alone and command.options.get("nnodes") != "1":
             self.notice("batch", once[1], number)
         own = self.prefix and seen.get("MASTER_ADDR") is not self.handed.get("MASTER_ADDR")
@@ -349,11 +355,23 @@ class _Shell(ShellWithScripts):
             if _PATH.fullmatch(word):
                 self.needs.setdefault((word, kind), set()).add(self.on)
 
+    def _by_variables(self, prefix: Mapping[str, expand.Value], line: Sequence[str]) -> tuple[str, ...]:
+        """The launcher that a program starts with options from its variables; nothing if it starts none."""
+        given = {name: self.values.get(name) for name in self.exported} | {**prefix}
+        program = " ".join(map(program_name, line[:2]))
+        if given.get("NNODES", "") == "" or not _NAMES["by variables"].fullmatch(program):
+            return ()
+        names = (*TORCHRUN.options.shared[:3], "node_rank", "nproc_per_node")
+        said = ((name, given.get(name.upper())) for name in names)
+        words = (f"--{name}={to if isinstance(to, str) else f'${name.upper()}'}" for name, to in said)
+        return (*TORCHRUN.commands, *words)
+
     def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, expand.Value]) -> None:
         """Keep the command if it may start ranks."""
         unknown = bare_program(line) and not _NAMES["idle"].fullmatch(program_name(line[0]))
         known = any(map(_NAMES["brings"].fullmatch, map(program_name, line)))
         self.brings |= read_command(line) is None and bool(unknown or known)
+        line = (*self._by_variables(prefix, line), *line)
         if (self.prefix and read_command(line) is None) or (line[0] == "command" and "-v" in line[1:2]):
             return
         line, missing = completed((*self.prefix, *line), self.directives, self.text_here)
@@ -393,6 +411,11 @@ class _Shell(ShellWithScripts):
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
+        pairs = [*pairwise(("", *line))]
+        read += [(to, "read") for of, to in pairs if of[:1] != "-" and _NAMES["configuration"].fullmatch(to)]
+        read += [
+            (f"{folder}/{to.partition('.')[0]}", "module") for of, to in pairs if of in ("-m", "--module")
+        ]
         for path, kind in (*read, *_data_in(split), *_of_hub({**self.values, **prefix}, split)):
             if kind == "read" or not (later or any(f"{path}/".startswith(f"{each}/") for each in own)):
                 self._need([path], kind)

@@ -15,6 +15,7 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})(\+?=)")
 _DEEPEST = 100
 _DOLLAR = re.compile(r"(?:export )?\$\{?(\w+)\}?=")
 _IN_WORD, _SWALLOWED = re.compile("[A-Za-z]+"), re.compile(r"\n\s*(?:export )?([A-Z_]+)=")
+_LITERAL = re.compile(r"(?:export )?([A-Za-z_]\w{0,199})='\$(?!ORIGIN)\{?\w+\}?'(?: |$)")
 _BLANK = re.compile(r"(?:export )?([A-Za-z_]\w{0,199})(?: =|= [\d.:]+(?: |$))")
 
 
@@ -151,14 +152,17 @@ class ShellState:
         return before
 
     def notice_blank(self, words: Sequence[Word]) -> None:
-        """Keep a slip if a variable of the job has a blank at its =, a $, or a quote from within a word."""
+        """Keep a slip if a variable of the job has a blank at its =, a $, or a quote that is not meant."""
         written = " ".join(word.raw for word in words[:4])
         found = [("blank", _BLANK.match(written)), ("dollar", _DOLLAR.match(written))]
+        parts = (part for word in words[:2] for part in (*word.parts, None))
+        marked = (" " if part is None else f"'{part.raw}'" if part.quoted else part.raw for part in parts)
+        found.append(("literal", _LITERAL.match("".join(marked))))
         begun = (word.raw for word in words if word.parts and _IN_WORD.fullmatch(word.parts[0].raw))
         found += [("quote", match) for raw in begun for match in _SWALLOWED.finditer(raw)]
         for kind, match in found:
             if match and is_kept(match[1]) and self.decided(""):
-                self.notice(kind, match[1], words[0].line, "" if kind == "quote" else written)
+                self.notice(kind, match[1], words[0].line, "" if kind in ("quote", "literal") else written)
 
     def notice(self, kind: str, name: str, line: int, words: str = "") -> None:
         """Keep a slip; without words, those of its line are shown."""

@@ -31,8 +31,8 @@ class Wrapper:
     `letters` the short ones; every other option has a value. `sets` are those whose value is a variable of
     the command. Before the command are `places` more words: an image, a host. `joins`: the words become one
     text, which a shell reads; `text` is the option whose value is such a text instead. `passes`: the command
-    has the variables of the caller. With one of the letters in `detaches` the caller goes on. `fills`: it
-    puts the name or the number of each host in the place of %h, %n and the like.
+    has the variables of the caller, unless it is given one of `cleans`. With one of the letters in `detaches`
+    the caller goes on. `fills`: it puts the name or the number of each host in the place of %h, %n and such.
     """
 
     after: frozenset[str] = frozenset()
@@ -43,6 +43,7 @@ class Wrapper:
     joins: bool = False
     text: str = ""
     passes: bool = False
+    cleans: frozenset[str] = frozenset()
     detaches: str = ""
     fills: bool = False
 
@@ -135,7 +136,7 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> InnerCommand | None:
         words = words[at + 1 :]
     sets: dict[str, str | None] = {}
     text, detached, rest = None, False, list(words)
-    places = wrapper.places
+    places, passes = wrapper.places, wrapper.passes
     while rest and (places or rest[0].startswith("-")):
         word = rest.pop(0)
         if word == "--":
@@ -145,6 +146,7 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> InnerCommand | None:
             continue
         name, value = _option(wrapper, word, rest)
         short = not word.startswith("--")
+        passes = passes and wrapper.cleans.isdisjoint((name, *(name if short else ())))
         detached |= (short and bool(set(name) & set(wrapper.detaches))) or name == "detach"
         if wrapper.text and value is not None and name.endswith(wrapper.text):
             text = value
@@ -152,7 +154,7 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> InnerCommand | None:
             variable, equals, said = value.partition("=")
             sets[variable] = said if equals else None
     if wrapper.text and (text is not None or not wrapper.places):
-        return None if text is None else InnerCommand(text, (), sets, wrapper.passes, detached)
+        return None if text is None else InnerCommand(text, (), sets, passes, detached)
     if rest[:1] == ["--"]:
         rest.pop(0)
     if any(map(is_open, words[: len(words) - len(rest)])) and not _is_program(rest[:1], wrapper.joins):
@@ -162,7 +164,7 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> InnerCommand | None:
     joins = wrapper.joins or " " in rest[0]  # no program is called that
     if wrapper.fills:
         rest = [_FILLED.sub(r"${OF_HOST_\1}", word) for word in rest]
-    return InnerCommand(" ".join(rest) if joins else shlex.join(rest), (), sets, wrapper.passes, detached)
+    return InnerCommand(" ".join(rest) if joins else shlex.join(rest), (), sets, passes, detached)
 
 
 def _option(wrapper: Wrapper, word: str, rest: list[str]) -> tuple[str, str | None]:

@@ -73,7 +73,10 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> job.JobPlan:
         table_paths=tuple(dict.fromkeys(filter(None, (*(table.path for table in tables), own)))),
         needed_paths=wishes.launch.needs if wishes.launch else (),
         needs=wishes.needs,
-        listed=tuple({name: None for told in wishes.launch.told for name in told.hosts})
+        listed=tuple(
+            dict.fromkeys(name for told in wishes.launch.told for name in (*told.hosts, told.on))
+            | dict.fromkeys(each.text for each in words if each.kind == "coordinator")
+        )
         if wishes.launch
         else (),
     )

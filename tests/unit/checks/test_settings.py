@@ -56,6 +56,25 @@ def test_the_launch_overrides_the_login() -> None:
     assert "grep -rsn HCCL_IF_BASE_PORT /etc/environment" in told.remedy.commands[0]
 
 
+@pytest.mark.parametrize(
+    ("login", "launch", "says"),
+    [
+        ({"HCCL_WHITELIST_DISABLE": "0"}, {}, "which is not set"),
+        ({}, {"HCCL_WHITELIST_DISABLE": "0"}, "which is not set"),
+        ({"HCCL_WHITELIST_DISABLE": "0"}, {"HCCL_WHITELIST_DISABLE": "1"}, ""),
+        ({"HCCL_WHITELIST_DISABLE": "0"}, {"HCCL_WHITELIST_FILE": "/etc/list.json"}, ""),
+        ({"HCCL_WHITELIST_FILE": "/etc/list.json"}, {"HCCL_WHITELIST_DISABLE": "0"}, ""),
+    ],
+)
+def test_a_list_that_hccl_is_to_read_and_nobody_names(
+    login: dict[str, str], launch: dict[str, str], says: str
+) -> None:
+    told = found(login, launch)
+    assert [each.hosts for each in told] == [()] * bool(says)
+    assert all(says in each.summary and each.status.value == "fail" for each in told)
+    assert found(login, launch, "gloo") == []
+
+
 @cases
 def test_a_family_that_no_interface_has(
     family: str, interface: str, addresses: str, hccl: str, nccl: str

@@ -94,7 +94,7 @@ def test_assignments_before_a_program_that_nobody_knows(tmp_path: Path) -> None:
     line = "FORCE_TORCHRUN=1 NNODES=2 NODE_RANK=$1 MASTER_ADDR=10.0.0.9 MASTER_PORT=29507"
     launch = read(tmp_path, f"#!/bin/bash\n{line} llamafactory-cli train run.yaml\n")
     assert figures(launch) == (None, "10.0.0.9", 29507)
-    assert notes(launch) == "the number of ranks is in llamafactory-cli"
+    assert "the number of ranks that torchrun starts is not in env0.log" in notes(launch)
 
 
 @cases

@@ -113,9 +113,10 @@ def _begins(before: Scan, part: Scan) -> bool:
     if before.mark is PartEnd.ENDED:
         return calm and bool(part.over)
     if before.mark in (PartEnd.AGAIN, PartEnd.BEGUN):
-        ended = any(symptom.startswith("slurm-") for symptom, _, _ in before.fold.seen)
+        told = {symptom.partition("-")[0] for symptom, _, _ in before.fold.seen}
         same = before.launchers != part.launchers or _causes(before) == _causes(part) or not _causes(part)
-        ended = ended or (before.mark is PartEnd.BEGUN and (calm or not same))
+        over = before.mark is PartEnd.BEGUN or "torchrun" in told
+        ended = "slurm" in told or (over and (calm or not same))
         judged = calm or part.odd or part.fold.seen or part.named.of_one
         return (_later(before, part) or ended) and bool(before.fold.seen or before.odd) and bool(judged)
     if before.mark is PartEnd.OVER:

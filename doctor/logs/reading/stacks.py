@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from doctor.logs.reading.cut_off import BEGINS
+from doctor.text.hostprogram import table
 
 INTERRUPTED = "KeyboardInterrupt"
 _FRAME = re.compile(
@@ -14,13 +15,8 @@ _FRAME = re.compile(
 _LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<")
 UNCAUGHT = "terminate called after throwing"
 _WHAT = re.compile(r"\s{0,4}what\(\): .{1,400}")
-_WAITS = re.compile(
-    r"\b(all_reduce|all_gather\w{0,20}|all_to_all\w{0,20}|reduce_scatter\w{0,20}|broadcast\w{0,20}|barrier"
-    r"|monitored_barrier|reduce|gather|scatter|recv|irecv|send|init_process_group|new_group)\("
-)
-_COLLECTIVE = re.compile(
-    r"all_\w{1,30}|reduce\w{0,30}|broadcast\w{0,20}|(?:monitored_)?barrier|gather\w{0,20}|scatter\w{0,20}"
-)
+_CALLS, *_ROWS = ("|".join(rows) for _, *rows in table(__file__, "stacks.txt"))
+_WAITS, _COLLECTIVE, _RAISED = map(re.compile, (rf"\b({_CALLS})\(", *_ROWS))
 _OWN = re.compile(r"[a-z]\w{0,40}")
 NO_SPACE = "[Errno 28] No space left on device"
 _NEAR = 6
@@ -30,9 +26,6 @@ PIPELINE = "- Dataset Pipeline Error Message:"
 WORDS = (INTERRUPTED, NO_SPACE, PIPELINE, UNCAUGHT)
 _BY_USER = "Execute user Python code failed"
 _RULE = re.compile(r"\s{0,8}-{20,}\s*$")
-_RAISED = re.compile(
-    r"(?:\w{1,60}\.){0,9}[A-Z]\w{0,60}(?:Error|Exception|Exit|Interrupt|Iteration|Warning)\b(?:: .{0,200})?$"
-)
 
 
 def stopped_at(text: str, prefix: str, above: Iterable[str]) -> str:

@@ -281,6 +281,40 @@ def test_starts_on_whose_number_the_files_disagree_do_not_end_a_job_that_goes_on
     assert not any("ended with an exception" in each.says for each in said.charges)
 
 
+LAUNCH = """/usr/lib/torch/distributed/launch.py:188: FutureWarning: The module is deprecated
+and will be removed in future. Use torchrun.
+Note that --use_env is set by default in torchrun.
+If your script expects `--local_rank` argument to be set, please
+"""
+LOST = "[../gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]:3320"
+GAVE_UP = (
+    "WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 18895 closing signal SIGTERM\n"
+    "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 18894) of "
+    "binary: /usr/bin/python\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("then", "cause", "beside"),
+    [
+        (raised("OSError: [Errno 28] No space left on device") + GAVE_UP, "a file system is full", 1),
+        (steps(0, 40), "", 1),
+        (
+            raised(f"RuntimeError: {LOST}"),
+            "KeyError: 'a'",
+            0,
+        ),
+    ],
+    ids=["ended", "goes on", "a host that begins late"],
+)
+def test_launchers_without_times_that_begin_again(then: str, cause: str, beside: int, tmp_path: Path) -> None:
+    """Each host writes the same first lines; those below a launcher that gave up belong to another start."""
+    said = pasted(tmp_path, 2 * LAUNCH + raised("KeyError: 'a'") + GAVE_UP, LAUNCH + then)
+    causes = [each.says for each in said.charges if each.because is None]
+    assert len(said.beside) == beside
+    assert causes == [] if not cause else cause in causes[0]
+
+
 TERMINATED = """
 
 --------------------------------------

@@ -172,20 +172,23 @@ def known_first(case: LogCase, deaths: list[Suspect]) -> list[Suspect]:
 
 
 def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspect]) -> None:
-    """Add exceptions of the program, which no symptom matches, but none that follow a lost connection."""
+    """Add exceptions of the program, which no symptom matches, but none that follow a lost connection. Whom
+    its launcher ended is excused, unless it had raised what another one ended with.
+    """
     known = {key(each) for suspect in others for each in suspect.who}
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}
     follow = _ended_by_others(case)
-    ill = (
-        bool(complain)
-        or bool(follow)
-        or bool(deaths)
-        or bool(case.of(SuspectKind.CONFIRMS, SuspectKind.LEFT))
-    )
+    ill = bool(complain or follow or deaths or case.of(SuspectKind.CONFIRMS, SuspectKind.LEFT))
+    after = dict[tuple[int | None, str], int]()
+    for event in case.of(SuspectKind.AFTER):
+        after.update({(rank, event.line.file): event.line.number for rank in event.ranks})
+    own = [(party, line) for party, line in case.odd if party.rank not in case.left_alone]
+    alike = {raised(line) for party, line in own if line.final and party.rank not in follow}
     above = _nameless_above(case, deaths)
-    for party, line in case.odd:
+    for party, line in own:
         mine = key(party, line.file)
-        if raised(line) is None or mine in known or party.rank in case.left_alone | follow:
+        before = raised(line) in alike and line.number < after.get((party.rank, line.file), 0)
+        if raised(line) is None or mine in known or (party.rank in follow and not before):
             continue
         death = next((each for each in deaths if not each.keys.isdisjoint((mine, key(party)))), None)
         death = deaths[0] if line in above else death

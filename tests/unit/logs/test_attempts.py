@@ -406,6 +406,26 @@ def test_paddle_appends_to_the_logs_of_its_ranks(files: list[str], named: str, t
     assert named or said.outcome is not LogOutcome.NAMED
 
 
+@pytest.mark.parametrize(
+    ("others", "says"),
+    [
+        (raised("ValueError: bad shape") + TERMINATED, "ranks 0-2 ended"),
+        (raised("ValueError: another") + TERMINATED, "rank 1 ended"),
+        (TERMINATED, "rank 1 ended"),
+    ],
+    ids=["raised the same", "raised another", "raised nothing"],
+)
+def test_who_was_ended_after_what_it_raised_is_as_much_at_fault(
+    others: str, says: str, tmp_path: Path
+) -> None:
+    """Paddle's launcher ends the ranks that still print the exception that all of them met."""
+    for rank in range(3):
+        ended = raised("ValueError: bad shape") if rank == 1 else others
+        (tmp_path / f"workerlog.{rank}").write_text(paddle(8, rank) + epochs(8) + ended)
+    causes = [each.says for each in concluded(tmp_path).charges if each.because is None]
+    assert [each.partition(" with")[0] for each in causes] == [says]
+
+
 @pytest.mark.parametrize("where", ["", "site-packages/"])
 def test_the_launcher_of_another_host_ends_no_attempt(where: str, tmp_path: Path) -> None:
     """Each writes the path of its module as its version of torch does."""

@@ -33,21 +33,21 @@ IMAGE = Fact("image", Run('printf "%s\\n" "$CLUSTER_DOCTOR_IMAGE"'), _image)
 
 
 @check(
-    "image-differs",
+    "digest-differs",
     maybe(IMAGE),
     damage=Damage.RISK,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
     several_hosts=True,
 )
-def image_differs(images: Mapping[str, str]) -> Iterator[Problem]:
+def digest_differs(images: Mapping[str, str]) -> Iterator[Problem]:
     """The containers of the job were made from different images.
 
     Why it matters: one host kept an older image under the same name (`latest`, `train`): its ranks run other
     code and other libraries than the rest, and nothing in the launch shows it.
 
-    How it is known: docker, podman or nerdctl is asked on each host for the image of the container that
-    `--enter` names. The number is that of the image's content; its name does not count.
+    How it is known: the engine is asked on each host for the image of the container that `--enter` names (not
+    crictl and kubectl). The number is that of the image's content; its name does not count.
 
     What to do: pull the image on the hosts that differ, and start their containers anew.
     """

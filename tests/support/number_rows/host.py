@@ -135,7 +135,7 @@ ROWS: dict[str, Row] = {
         (*read_twice(seconds, net__eth0=more), None, None, None),
         f"10! {more} {seconds} …",
     ),
-    "image-differs": lambda others=4: (
+    "digest-differs": lambda others=4: (
         ({"node1": "x", **{f"o{n}": "y" for n in range(others)}},),
         f"{others}",
     ),

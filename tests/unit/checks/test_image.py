@@ -2,7 +2,7 @@
 
 import pytest
 
-from checks.image import IMAGE, image_differs
+from checks.image import IMAGE, digest_differs
 from doctor.api import Skip
 from tests.support.captures import printed
 from tests.support.cases import cases
@@ -10,13 +10,13 @@ from tests.support.cases import cases
 
 @cases
 def test_images(images: dict[str, str], found: list[str]) -> None:
-    problems = image_differs.run(images)
+    problems = digest_differs.run(images)
     assert [f"{','.join(each.hosts)}: {each.actual} ({each.confidence.value})" for each in problems] == found
 
 
 def test_hosts_without_containers() -> None:
     with pytest.raises(Skip, match="no container engine"):
-        [*image_differs.run({"a": "", "b": ""})]
+        [*digest_differs.run({"a": "", "b": ""})]
 
 
 @pytest.mark.parametrize(

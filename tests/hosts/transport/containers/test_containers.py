@@ -72,7 +72,7 @@ def test_an_older_image(dock: Dock) -> None:
     assert seen.code == 0
     (found,) = seen.trouble.values()
     sides = f"{'1' * 12} on node1; {'2' * 12} on node2"
-    assert (found["check"], found["actual"], found["confidence"]) == ("image-differs", sides, "suspect")
+    assert (found["check"], found["actual"], found["confidence"]) == ("digest-differs", sides, "suspect")
 
 
 @pytest.mark.skipif(not Memory.possible(), reason="this machine does not let us limit memory")

@@ -61,7 +61,7 @@ class People:
             owner = self.owners[id(each)]
             if owner.local is not None and owner.rank is not None and not owner.assumed:
                 beside.setdefault((each.name.rpartition("/")[0], owner.local), set()).add(owner.rank)
-                firsts.setdefault(each.name.rpartition("/attempt_")[0], set()).add(owner.rank - owner.local)
+                firsts.setdefault(_launched(each), set()).add(owner.rank - owner.local)
             for local, rank in each.learned.rank_of_local.items():
                 if rank is not None and owner.host:
                     tables.setdefault((owner.host, local), set()).add(rank)
@@ -71,7 +71,7 @@ class People:
                 continue
             told = beside.get((each.name.rpartition("/")[0], owner.local), set())
             told = told or tables.get((owner.host or "", owner.local), set())
-            told = told or {one + owner.local for one in firsts.get(each.name.rpartition("/attempt_")[0], ())}
+            told = told or {one + owner.local for one in firsts.get(_launched(each), ())}
             if len(told) == 1:
                 self.owners[id(each)] = replace(owner, rank=next(iter(told)), assumed=False)
 
@@ -82,7 +82,7 @@ class People:
         for each in scans:
             owner = self.owners[id(each)]
             if owner.local is not None:
-                places.setdefault(owner.local, set()).add(each.name.rpartition("/attempt_")[0])
+                places.setdefault(owner.local, set()).add(_launched(each))
                 other = other or owner.rank not in (None, owner.local)
             other = other or any(rank != local for local, rank in each.learned.rank_of_local.items())
         more = places and max(each.learned.world or 0 for each in scans) > len(places)
@@ -90,6 +90,11 @@ class People:
             for key, owner in self.owners.items():
                 if owner.assumed:
                     self.owners[key] = replace(owner, rank=None, assumed=False)
+
+
+def _launched(scan: Scan) -> str:
+    """The folder of one launcher: each host of a job has its own."""
+    return scan.name.rpartition("/attempt_")[0] or scan.name.rpartition("/workerlog.")[0]
 
 
 def _owner(scan: Scan) -> Owner:

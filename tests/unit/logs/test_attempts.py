@@ -426,6 +426,17 @@ def test_who_was_ended_after_what_it_raised_is_as_much_at_fault(
     assert [each.partition(" with")[0] for each in causes] == [says]
 
 
+def test_the_first_process_of_another_host_is_not_rank_0(tmp_path: Path) -> None:
+    """Paddle numbers the logs of each host from 0."""
+    for host, ended in (("node1", ""), ("node2", raised("KeyError: 'a'"))):
+        (tmp_path / host).mkdir()
+        (tmp_path / host / "workerlog.0").write_text(paddle(8, 1) + epochs(8) + ended)
+        (tmp_path / host / "workerlog.1").write_text(paddle(8, 2) + epochs(8))
+    assert [each.says.partition(" with")[0] for each in concluded(tmp_path).charges] == [
+        "device 0 of node2 ended"
+    ]
+
+
 @pytest.mark.parametrize("where", ["", "site-packages/"])
 def test_the_launcher_of_another_host_ends_no_attempt(where: str, tmp_path: Path) -> None:
     """Each writes the path of its module as its version of torch does."""

@@ -256,7 +256,7 @@ def ephemeral_ports_few(ports: Ports, ranks: int) -> Iterator[Problem]:
 
     What to do: widen net.ipv4.ip_local_port_range. The usual range is 32768-60999.
     """
-    need, free = ranks * PORTS_OF_A_RANK, ports.given_away
+    need, free = ranks * PORTS_OF_A_RANK, len(set(ports.ephemeral).difference(*ports.reserved))
     if free < need:
         span, reserved = port_list([ports.ephemeral]) or "empty", len(ports.ephemeral) - free
         less = f", less {reserved} reserved" if reserved else ""

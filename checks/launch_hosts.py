@@ -135,6 +135,7 @@ def launch_hosts(
             *by_name,
             *_of_jax(names, plan, needed),
             *_unnumbered(names, plan, needed, files or {}, logins or {}, in_pods=in_pods),
+            *_all_nodes_here(names, plan),
             *_one_address(names, plan),
             *_others(names, plan, in_pods),
             *_too_few_slots(names),
@@ -652,6 +653,30 @@ def _numbered_by_name(names: LaunchNames, plan: JobPlan, identities: Mapping[str
                     some([f"{option}={number} on {host}" for host, number in numbers.items()]),
                     remark(f"{option}=$((10#{said}-{found[0]}))"),
                 )
+
+
+def _all_nodes_here(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
+    """The problem of a loop that starts the launchers of all hosts on its own."""
+    told = names.launch.told
+    agents = [agent for each in told if (agent := launcher(each))]
+    turns = all(each.source.endswith(")") and not (each.apart or each.chosen or each.host) for each in told)
+    given = {number.value for agent in agents if (number := agent.node_rank)}
+    sizes = {agent.nodes for agent in agents if goes_by_node_rank(told[0]) and not agent.command.inside}
+    size = len(agents)
+    if (
+        plan.several_hosts
+        and turns
+        and size == len(told) > 1
+        and sizes == {(size, size)} == {(len(given),) * 2}
+    ):
+        yield _problem(
+            names,
+            told,
+            f"the loop starts the launchers of all {size} hosts on the host that runs it",
+            "one launcher on each host",
+            f"{agents[0].spelled('node_rank')} 0 to {size - 1} on one of {fold(plan.names)}",
+            remark("start each by ssh or srun on its own host"),
+        )
 
 
 def _one_address(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:

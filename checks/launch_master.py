@@ -127,7 +127,7 @@ def master_not_here(
                 alone = launch.complete and None not in hosts and len(set(hosts)) == 1
                 yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
         if plan.several_hosts and not in_pods and not any(each.loop or each.chosen for each in launch.told):
-            yield from _coordinators(names, plan, logins or {}, doubts, routes or {}, addresses)
+            yield from _coordinators(names, plan, logins or {}, doubts, routes or {}, addresses, tried)
         if spans and plan.several_hosts:
             yield from _each_its_own(names)
             yield from _by_logins(names, logins or {}, plan)
@@ -337,6 +337,7 @@ def _coordinators(
     doubts: dict[str, None],
     routes: Mapping[str, Routes],
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    tried: MeshResult | None,
 ) -> Iterator[Problem]:
     """The problem of processes of JAX, or of a program with an address for its ranks, that meet at an address
     of no host of the job, or each at its own.
@@ -357,6 +358,7 @@ def _coordinators(
             yield from _unresolved(names, master, told, True, False)
             yield from _seen_elsewhere(names, master, told, routes, plan, addresses)
             yield from _elsewhere(names, master, told, doubts, False, routes)
+            yield from _not_reached(names, master, told, tried, plan) if tried else ()
 
 
 def _coordinator_of_logins(plan: JobPlan, logins: Mapping[str, Environment]) -> dict[str, str]:

@@ -55,10 +55,12 @@ def called_addresses(launch: Launch | None, facts: Facts, plan: JobPlan) -> dict
     """A master's host -> where ranks call it, if not at its data address, which is tried anyway."""
     book = directory(plan, facts.all(ADDRESSES), facts.all(NAMES), facts.all(IDENTITY))
     found = {}
-    for master in filter(None, map(master_of, launch.told if launch else ())):
-        owners = book.owners(master.address) if not is_loopback_name(master.address) else ()
+    masters = [master.address for master in map(master_of, launch.told if launch else ()) if master]
+    masters += [each.text for each in launch.mentioned if each.kind == "coordinator"] if launch else []
+    for address in masters:
+        owners = book.owners(address) if not is_loopback_name(address) else ()
         for host in owners if len(owners) == 1 else ():
-            own = book.meant(master.address) & book.held.get(host, frozenset())
+            own = book.meant(address) & book.held.get(host, frozenset())
             if own and plan.data_address(host) not in own:
                 found[host] = min(own)
     return found

@@ -26,11 +26,6 @@ class Ports:
         """Whether the kernel may give the port to any program that connects somewhere."""
         return port in self.ephemeral and not self.is_reserved(port)
 
-    @property
-    def given_away(self) -> int:
-        """The number of ports for programs that do not choose one."""
-        return len(set(self.ephemeral).difference(*self.reserved))
-
 
 def port_list(ranges: Iterable[range]) -> str:
     """The ranges as the kernel writes them, sorted and with neighbours merged: `29500,60000-60031`."""

@@ -50,7 +50,9 @@ _LIMITS = re.compile(r"(?m)^ulimit\s+-[HS]*(?:t\s+\d{1,5}|v\s+\d{1,7})\b.*")
 
 
 def without_comments(text: str) -> str:
-    """The script as it is meant: comments between the lines of a command do not end it."""
+    """The script as it is meant: no comment inside of a command ends it, and zsh uses all words of a list."""
+    for name in re.findall(r"(?m)^\s*(\w+)=\(", text) if re.match(r"#!.*\bzsh", text) else ():
+        text = re.sub(rf"\$(?:{name}\b(?!\[)|\{{{name}\}})", rf"${{{name}[@]}}", text)
     return _COMMENTED.sub(lambda found: "\\\n" * found[0].count("\n"), text)
 
 

@@ -267,7 +267,7 @@ def test_the_port_of_the_master_is_none_of_hccls_own(examine: Examiner) -> None:
         assert outcome.code == code
 
 
-@pytest.mark.parametrize("line", ["torchrun", "scheduler"])
+@pytest.mark.parametrize("line", ["torchrun", "scheduler", "jax"])
 def test_the_master_is_tried_at_the_address_at_which_ranks_call_it(line: str, examine: Examiner) -> None:
     """A management network that only the master's own host has; the printed `verify` proves the repair."""
     path = examine.folder / "run.sh"
@@ -275,6 +275,7 @@ def test_the_master_is_tried_at_the_address_at_which_ranks_call_it(line: str, ex
         "torchrun": f"{MEET}={{}}:29500 train.py\n",
         "scheduler": "export MS_SCHED_HOST={} MS_SCHED_PORT=8118 MS_WORKER_NUM=4\n"
         "MS_ROLE=MS_WORKER python train.py\n",
+        "jax": "python t.py --coordinator_address={}:1234 --num_processes=2 --process_id=$N\n",
     }
     examine.lab["node1"].add_interface("mgmt0", "172.31.9.1/24")
     path.write_text(lines[line].format("172.31.9.1"))

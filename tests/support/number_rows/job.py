@@ -166,6 +166,17 @@ ROWS: dict[str, Row] = {
         ),
         f"{world // each} {hosts} " * 2 + f"{hosts} {world} {each} {world // each} {each * hosts} …",
     ),
+    "launch-hosts: all in one place": lambda hosts=4: (
+        facts(
+            "launch-hosts",
+            script(
+                f"for i in {{0..{hosts - 1}}}; do torchrun --nnodes={hosts} --nproc_per_node=8 "
+                "--node_rank=$i --master_addr=192.168.7.1 t.py & done; wait\n"
+            ),
+            hosts,
+        ),
+        f"{hosts} 0! {hosts - 1} …",
+    ),
     "launch-hosts: no number": lambda hosts=4: (
         facts("launch-hosts", script("accelerate launch train.py\n"), hosts),
         f"{hosts} {hosts} {hosts} {hosts} 1! …",

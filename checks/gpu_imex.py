@@ -74,7 +74,7 @@ IMEX = Fact("imex", Run(_LOOK, _DRIVER), _imex, cap=65536)
 @check(
     "imex-not-ready",
     maybe(IMEX),
-    GPU_HEALTH,
+    maybe(GPU_HEALTH),
     maybe(VIEW),
     maybe(ENVIRONMENT),
     PLAN,

@@ -56,7 +56,7 @@ _READ = re.compile(r"mce: Uncorrected hardware memory error in user-access at ([
 _EDAC = "/sys/devices/system/edac/mc/mc[0-9]*"
 _PATHS = (
     *("/proc/meminfo", "/proc/cmdline", "/sys/devices/system/cpu/online", "/sys/class/dmi/id/bios_version"),
-    "/sys/devices/system/cpu/cpu0/microcode/version",
+    *("/sys/devices/system/cpu/cpu0/microcode/version", "/sys/devices/system/cpu/modalias"),
     *("/sys/block/md*/md/degraded", "/sys/block/md*/md/sync_action", "/sys/class/nvme/nvme*/state"),
     *(f"{_EDAC}/ce_count", f"{_EDAC}/seconds_since_reset"),
 )
@@ -73,7 +73,8 @@ class Parts:
     memory: int
     cpus: int
     bios: str
-    microcode: str
+    microcode: tuple[str, str]
+    """Those with the same family and model of processor are compared, and the version."""
     arrays: Mapping[str, tuple[int, str]]
     drives: Mapping[str, str]
     corrected: Mapping[str, tuple[int, int]]
@@ -92,7 +93,7 @@ def _parts(capture: Capture) -> Parts:
         int(total[1]) if total else 0,
         sum(int(last or first) - int(first) + 1 for first, last in spans),
         found.get("/sys/class/dmi/id/bios_version", "")[:60],
-        found.get("/sys/devices/system/cpu/cpu0/microcode/version", "")[:20],
+        _microcode(found),
         {
             name: (_number(own["degraded"]), own.get("sync_action", "")[:20])
             for name, own in named.items()
@@ -106,6 +107,15 @@ def _parts(capture: Capture) -> Parts:
         },
         tuple(found.get("/proc/cmdline", "").split()[:200]),
     )
+
+
+def _microcode(found: Mapping[str, str]) -> tuple[str, str]:
+    """Versions of vendor 0002 begin with the kind of processor, which its model alone does not tell."""
+    version = found.get("/sys/devices/system/cpu/cpu0/microcode/version", "")[:20]
+    kind = re.search(r"ven(\w{4})fam\w{4}mod\w{4}", found.get("/sys/devices/system/cpu/modalias", ""))
+    if not kind or not re.fullmatch(r"0x[0-9a-f]{3,16}", version):
+        return "", ""
+    return kind[0] + (version[:-2] if kind[1] == "0002" else ""), version
 
 
 def _number(text: str) -> int:
@@ -354,9 +364,9 @@ def boot_differs(parts: Mapping[str, Parts], plates: Mapping[str, Nameplate]) ->
     Why it matters: a host without `iommu=pt`, with another power setting or an older BIOS is slower than the
     others in ways that nothing reports, or its devices do not reach each other.
 
-    How it is known: of real machines with the same maker and model, the versions of the BIOS and of the
-    microcode of their processors, and those options of the kernel that are about IOMMU, PCI, processors,
-    memory, huge pages and power.
+    How it is known: of real machines with the same maker and model, the versions of the BIOS and, for
+    processors of one kind, of the microcode, and those options of the kernel that are about IOMMU, PCI,
+    processors, memory, huge pages and power.
 
     What to do: start the hosts that differ as the others are: update the BIOS or the microcode, or correct
     the options (GRUB_CMDLINE_LINUX in /etc/default/grub), and restart.
@@ -375,7 +385,7 @@ def boot_differs(parts: Mapping[str, Parts], plates: Mapping[str, Nameplate]) ->
             if parts[host].options
         }
         bios = {host: parts[host].bios for host in hosts if parts[host].bios}
-        microcode = {host: parts[host].microcode for host in hosts if parts[host].microcode}
+        microcodes = grouped((parts[host].microcode[0], host) for host in hosts if parts[host].microcode[0])
         for summary, values, source, how in (
             (
                 "its BIOS is another than on machines of its model",
@@ -383,11 +393,14 @@ def boot_differs(parts: Mapping[str, Parts], plates: Mapping[str, Nameplate]) ->
                 "/sys/class/dmi/id/bios_version",
                 "the BIOS",
             ),
-            (
-                "its processors have another microcode than on machines of its model",
-                microcode,
-                "/sys/devices/system/cpu/cpu0/microcode/version",
-                "the microcode",
+            *(
+                (
+                    "its processors have another microcode than on machines of its model",
+                    {host: parts[host].microcode[1] for host in alike},
+                    "/sys/devices/system/cpu/cpu0/microcode/version",
+                    "the microcode",
+                )
+                for alike in microcodes.values()
             ),
             (
                 "its kernel was started with other options than on machines of its model",

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.lab import Host, Lab
+from tests.lab.shadow import Tree
 from tests.support.faults import ALONE, Examiner, Fault, assert_healthy, assert_only, prove
 
 EDAC = """
@@ -89,9 +90,23 @@ def test_another_microcode(lab: Lab, examine: Examiner) -> None:
     servers(lab)
     for host in lab:
         version = "0x2b000461" if host.name == "node2" else "0x2b000603"
-        host.shadow_dir("/sys/devices/system/cpu", {"cpu0": {"microcode": {"version": f"{version}\n"}}})
+        runs_microcode(host, version, "008F")
     (found,) = assert_only(examine(*ALONE), "boot-differs", ["node2"], "warn")
     assert (found["expected"], found["actual"]) == ("0x2b000603, as on 3 hosts", "0x2b000461")
+
+
+def test_another_processor_in_a_machine_of_the_model(lab: Lab, examine: Examiner) -> None:
+    servers(lab)
+    for host in lab:
+        newer = host.name == "node2"
+        runs_microcode(host, "0x21000283" if newer else "0x2b000603", "00CF" if newer else "008F")
+    assert_healthy(examine(*ALONE))
+
+
+def runs_microcode(host: Host, version: str, model: str) -> None:
+    kind = f"cpu:type:x86,ven0000fam0006mod{model}:feature:,0000\n"
+    tree: Tree = {"modalias": kind, "cpu0": {"microcode": {"version": f"{version}\n"}}}
+    host.shadow_dir("/sys/devices/system/cpu", tree)
 
 
 def test_machines_that_are_alike(lab: Lab, examine: Examiner) -> None:

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from dataclasses import astuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ SERVER = {
     "/sys/devices/system/cpu/online": "0-95,97,192-287",
     "/sys/class/dmi/id/bios_version": "2.1.8",
     "/sys/devices/system/cpu/cpu0/microcode/version": "0x2b000603",
+    "/sys/devices/system/cpu/modalias": "cpu:type:x86,ven0000fam0006mod008F:feature:,0000,0001",
     "/sys/block/md0/md/degraded": "0",
     "/sys/block/md5/md/degraded": "1",
     "/sys/block/md5/md/sync_action": "recover",
@@ -33,7 +35,7 @@ def test_a_server() -> None:
         2113428276,
         193,
         "2.1.8",
-        "0x2b000603",
+        ("ven0000fam0006mod008F", "0x2b000603"),
         {"md0": (0, ""), "md5": (1, "recover")},
         {"nvme0": "live", "nvme1": "dead"},
         {"mc0": (262, 86400), "mc1": (0, 0)},
@@ -42,7 +44,23 @@ def test_a_server() -> None:
 
 
 def test_a_virtual_machine_shows_nothing_of_it() -> None:
-    assert astuple(held(PARTS, {})) == (0, 0, "", "", {}, {}, {}, ())
+    assert astuple(held(PARTS, {})) == (0, 0, "", ("", ""), {}, {}, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "compared"),
+    [
+        ("ven0000fam0006mod008F", "0x2b000461", "ven0000fam0006mod008F"),
+        ("ven0002fam0019mod0001", "0xa0011d1", "ven0002fam0019mod00010xa0011"),
+        ("ven0002fam0019mod0001", "0xa001238", "ven0002fam0019mod00010xa0012"),
+        ("ven0000fam0006mod008F", "0xffffffffffffffffffff", ""),
+        ("", "0x2b000461", ""),
+    ],
+)
+def test_with_which_machines_a_microcode_is_compared(kind: str, version: str, compared: str) -> None:
+    cpu = "/sys/devices/system/cpu"
+    own = held(PARTS, {f"{cpu}/modalias": f"cpu:type:x86,{kind}:x", f"{cpu}/cpu0/microcode/version": version})
+    assert own.microcode[0] == compared
 
 
 @given(st.dictionaries(st.sampled_from([*SERVER]), st.text(max_size=40)))

@@ -29,6 +29,7 @@ from doctor.facts.gpus import Gpus
 from doctor.facts.infiniband import IB_PORTS, InfinibandPort
 from doctor.facts.network import LINKS, Counters
 from doctor.facts.nvidia.gpus import GPUS
+from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.rules.login import environment_of
 
@@ -316,6 +317,134 @@ def ib_closed(
                     "# A container needs --device=/dev/infiniband --ulimit memlock=-1",
                 ),
             )
+
+
+_SOCKETS = re.compile(r"Using network Socket|via NET/Socket")
+_FABRIC = re.compile(r"Using network (?!Socket)|via NET/(?!Socket)")
+_WHY = re.compile(r"No device found|ibv|libibverbs|Unable to open|Disabled for HCA")
+
+
+@check(
+    "smoke-network-unused",
+    SMOKE,
+    IB_PORTS,
+    maybe(ENVIRONMENT),
+    PLAN,
+    damage=Damage.LOAD,
+    scope=Scope.CLUSTER,
+    backends=(Backend.NCCL,),
+    causes=("ib-closed", "ib-hca-unknown"),
+    several_hosts=True,
+)
+def smoke_network_unused(
+    seen: SmokeRounds,
+    ports: Mapping[str, Sequence[InfinibandPort]],
+    logins: Mapping[str, Environment],
+    plan: JobPlan,
+) -> Iterator[Problem]:
+    """NCCL takes sockets, although ports of InfiniBand or RoCE are up.
+
+    Why it matters: NCCL falls back to sockets without a warning, and the job runs at a fraction of its speed.
+
+    How it is known: NCCL's own account in the smoke run says "Using network Socket" on a host with a port
+    that is active and that NCCL may use. It is a fault if other hosts take another network, else a warning.
+    Ports of Ethernet cards (RoCE) are judged only if other hosts take them, and nothing is judged if NCCL was
+    told to use sockets.
+
+    What to do: NCCL says why in the line before: without libibverbs it finds no card, and without
+    /dev/infiniband it opens none. A plugin for the network of a cloud must be installed on each host.
+    """
+    told = _heard(seen)
+    others = [host for host, lines in told.items() if any(map(_FABRIC.search, lines))]
+    unused: defaultdict[str, list[str]] = defaultdict(list)
+    for host in told:
+        login = logins.get(host)
+        up = _of_fabric([p for p in ports.get(host, ()) if p.is_up and _is_used(p, _wish(plan, login))])
+        judged = up and (others or up[0].layer.lower() == "infiniband")
+        if judged and host not in others and not _is_off(plan, login):
+            unused[fold(dict.fromkeys(port.device for port in up))].append(host)
+    for cards, hosts in unused.items():
+        yield Problem(
+            "NCCL takes sockets, although ports of InfiniBand or RoCE are up",
+            expected=f"one of {cards}" + (f", as on {fold(others)}" if others else ""),
+            actual="sockets (TCP)",
+            subject="the network of NCCL",
+            hosts=tuple(hosts),
+            where=tuple(Place(host=host) for host in hosts),
+            severity=None if others else Severity.WARN,
+            evidence=_account(told[hosts[0]], _SOCKETS),
+            commands=(
+                "ls -l /dev/infiniband; ldconfig -p | grep libibverbs",
+                "# A container needs libibverbs, --device=/dev/infiniband and --ulimit memlock=-1",
+            ),
+        )
+
+
+@check(
+    "smoke-gpudirect-off",
+    SMOKE,
+    damage=Damage.LOAD,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    backends=(Backend.NCCL,),
+    several_hosts=True,
+)
+def smoke_gpudirect_off(seen: SmokeRounds) -> Iterator[Problem]:
+    """NCCL sends from the memory of the GPUs on other hosts, and on this one not (GPUDirect RDMA).
+
+    Why it matters: each message then goes through the memory of the host, at a part of the rate, and all
+    ranks wait for it.
+
+    How it is known: by NCCL's own account in the smoke run. Its channels to other hosts end in /GDRDMA on at
+    least one host with the same GPUs, and none of this host does. Hosts that are all without it are not
+    judged.
+
+    What to do: load nvidia-peermem (`modprobe nvidia-peermem`) or use a driver and kernel with DMA-BUF. In a
+    virtual machine ACS and the IOMMU must let the card reach the GPU.
+    """
+    told = _heard(seen)
+    ways = {
+        h: [line.removeprefix("via ") for line in lines if line.startswith("via NET/")]
+        for h, lines in told.items()
+    }
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for run in seen.runs:
+        for rank in run.result.ranks:
+            host = run.plan.seat(rank.rank).host
+            if rank.started and ways.get(host) and host not in alike[rank.started.product]:
+                alike[rank.started.product].append(host)
+    for product, hosts in alike.items():
+        direct = [host for host in hosts if any("/GDRDMA" in way for way in ways[host])]
+        lacking = [h for h in hosts if h not in direct and not any("Socket" in way for way in ways[h])]
+        if direct and lacking:
+            yield Problem(
+                "NCCL does not send from the memory of the GPUs (GPUDirect RDMA), as other hosts do",
+                expected=f"GDRDMA, as on {fold(direct)} with the same {product or 'GPUs'}",
+                actual=", ".join(dict.fromkeys(ways[lacking[0]]))[:200],
+                subject="the network of NCCL",
+                hosts=tuple(lacking),
+                where=tuple(Place(host=host) for host in lacking),
+                evidence=_account(told[lacking[0]], _WHY),
+                commands=("lsmod | grep -E 'peermem|nv_peer'", "modprobe nvidia-peermem"),
+            )
+
+
+def _heard(seen: SmokeRounds) -> dict[str, list[str]]:
+    """What NCCL said of its network on each host; hosts whose ranks heard nothing are left out."""
+    told: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for run in seen.runs:
+        for rank in run.result.ranks:
+            lines = rank.collectives.network if rank.collectives else ()
+            if any(_SOCKETS.search(line) or _FABRIC.search(line) for line in lines):
+                told[run.plan.seat(rank.rank).host].update(dict.fromkeys(lines))
+    if not told:
+        raise Skip("NCCL did not say which network it takes")
+    return {host: [*lines] for host, lines in told.items()}
+
+
+def _account(lines: Sequence[str], also: re.Pattern[str]) -> tuple[Evidence, ...]:
+    quoted = [line for line in lines if _WHY.search(line) or also.search(line)][:SHOWN]
+    return (Evidence("NCCL in the smoke run", "\n".join(quoted)),) if quoted else ()
 
 
 def _wish(plan: JobPlan, login: Environment | None) -> str:

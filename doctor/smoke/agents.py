@@ -133,9 +133,11 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
             self.watch.pages(host, said, now)
         elif isinstance(said, messages.SmokeAgentReady):
             host.ready_at = host.ready_at if host.ready else now
-            host.ready, host.cores, host.load = True, said.cores, said.load
+            host.ready = True
+            host.heard |= {"cores": said.cores, "load": said.load}
         elif isinstance(said, messages.FrameworkImport):
-            host.imported_at, host.python, host.version = now, said.path, said.version
+            host.imported_at = now
+            host.heard |= {"python": said.path, "version": said.version}
         elif isinstance(said, messages.Store):
             if host.host == self.plan.head:
                 self.ports[said.cell] = said.port
@@ -144,13 +146,13 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
                 self.watch.ranks[seat.rank].pid = said.pids.get(str(seat.rank))
         elif isinstance(said, messages.StackTexts):
             self._stacks_of.add(host.host)
-            host.kept, host.broken = said.kept, said.broken
+            host.heard |= {"kept": said.kept, "broken": said.broken}
             for seat in self.plan.on(host.host):
                 self.watch.ranks[seat.rank].stack = said.stacks.get(str(seat.rank), "")
         elif isinstance(said, messages.Dns):
-            host.reverse_dns = said.seconds
+            host.heard["reverse_dns"] = said.seconds
         elif isinstance(said, messages.RankMemory):
-            host.peak_memory = said.peak
+            host.heard["peak_memory"] = said.peak
         elif isinstance(said, messages.AgentTrouble) and not (self.stopping and host.trouble):
             host.trouble = said.text
         return True

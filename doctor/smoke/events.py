@@ -42,6 +42,8 @@ class Collectives(msgspec.Struct, frozen=True, tag="collectives", tag_field="ev"
     """The calls that the backend refused, as "op dtype"."""
     forming: Seconds = 0.0
     """How long it took to make the groups."""
+    network: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
+    """What NCCL said of the network that it takes, each line once, without channels."""
 
 
 class BatchHashes(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):

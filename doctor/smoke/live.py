@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -141,30 +141,17 @@ class LiveHost(RemoteAgent):
     gap: float = 0.0
     looked: int = 0
     """The number of the last look that it answered."""
-    python: str = ""
-    version: str = ""
-    cores: int = 0
-    load: float = 0.0
-    reverse_dns: float | None = None
-    peak_memory: int = 0
     trouble: str = ""
     lost: UnreachedHost | None = None
-    kept: tuple[str, ...] = ()
-    broken: tuple[str, ...] = ()
+    heard: dict[str, Any] = field(default_factory=dict)
+    """What it said that the outcome has under the same names."""
 
     def seen(self, began: float) -> HostOutcome:
         return HostOutcome(
             host=self.host,
-            python=self.python,
-            version=self.version,
             login=round(self.ready_at - began, 3) if self.ready else None,
             imported=None if self.imported_at is None else round(self.imported_at - began, 3),
-            cores=self.cores,
-            load=self.load,
-            reverse_dns=self.reverse_dns,
-            peak_memory=self.peak_memory,
             trouble=self.trouble,
             lost=self.lost,
-            kept=self.kept,
-            broken=self.broken,
+            **self.heard,
         )

@@ -20,7 +20,10 @@ from .needs import missing
 FOLDER = "FAULTS_SEEN"
 TOLD = re.compile(r"^(FAIL|WARN)  (\S+)  ((?:.*\n){1,5}?) {6}(?:where|found|means|do|seen) ", re.MULTILINE)
 FREEZER = Path("/sys/fs/cgroup/freezer/cgroup.procs")
-NOT_IN_THE_LAB = {} if FREEZER.exists() else {"smoke-contention": "it takes a freezer of cgroups, version 1"}
+NOT_IN_THE_LAB = {
+    **dict.fromkeys(("smoke-network-unused", "smoke-gpudirect-off"), "it takes NCCL, and NCCL takes GPUs"),
+    **({} if FREEZER.exists() else {"smoke-contention": "it takes a freezer of cgroups, version 1"}),
+}
 """Checks whose fault no test run can cause reliably, with the reason: their tests judge recordings."""
 
 

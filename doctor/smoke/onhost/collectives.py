@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from doctor.smoke.onhost import evidence
 from doctor.smoke.onhost.collectiveplan import BYTES, PERIOD, Trial, addends, pattern, sent, total, trials
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.encoding import decoded, encoded
@@ -33,6 +34,7 @@ def run(comm: Comm) -> None:
             "wrong": wrong,
             "unsupported": refused,
             "forming": comm.forming,
+            "network": evidence.said(),
         }
     )
 

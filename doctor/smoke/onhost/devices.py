@@ -98,9 +98,8 @@ class Cuda(_Accelerator):
             "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
             # Without it cuBLAS may round differently each time.
             "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+            **evidence.listen(),
         }
-        if "NCCL_DEBUG" not in os.environ:
-            wanted["NCCL_DEBUG"] = "WARN"
         if "NCCL_RAS_ADDR" not in os.environ:
             # Jobs that share a host should not share this port; the ranks of one run here have one parent.
             # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ras-addr
@@ -111,7 +110,8 @@ class Cuda(_Accelerator):
         dump = _answer_of(
             lambda: importlib.import_module("torch._C._distributed_c10d")._dump_nccl_trace_json()
         )
-        return _paragraphs(("Flight Recorder", evidence.recorded(dump)), ("NCCL RAS", evidence.ras()))
+        said = ("NCCL", "\n".join(evidence.said())), ("Flight Recorder", evidence.recorded(dump))
+        return _paragraphs(*said, ("NCCL RAS", evidence.ras()))
 
 
 class Npu(_Accelerator):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from doctor.smoke.onhost.memory import free_memory
 from doctor.smoke.onhost.random_bytes import hashed
@@ -26,16 +26,16 @@ class TokenSample(NamedTuple):
     labels: Any
 
 
-class Framework:
-    """A framework with one device, in one rank. The defaults are those of a CPU.
+class Framework(Protocol):
+    """A framework with one device, in one rank. The defaults are a CPU's; what has no body is needed.
 
     Use: `os.environ.update(environment(timeout))`, because libraries read variables when they are loaded,
     then `choose_core`, `set_up()`, `reach`, `meet` and `make_groups`.
     """
 
-    name = ""
-    backend = ""
-    on_cpu = True
+    name: str = ""
+    backend: str = ""
+    on_cpu: bool = True
 
     # What it is.
 
@@ -48,14 +48,16 @@ class Framework:
         """Variables to set before `set_up`."""
         return {}
 
-    def choose_core(self, place: int) -> None:
+    def choose_core(self, place: int) -> None:  # noqa: ARG002
         """Bind the rank to a core, if it has to be bound."""
+        return
 
     def set_up(self) -> None:
         """Make it the current device of this process; raises if there is no such device."""
 
     def be_deterministic(self) -> None:
         """Compute the same bits each time, if the device can: the CPU does so anyway."""
+        return
 
     def share_memory(self) -> None:
         """Share memory as the workers of a data loader do; raises if /dev/shm is full."""
@@ -76,59 +78,48 @@ class Framework:
 
     def reach(self, address: str, port: int, cell: int, timeout: float) -> None:
         """Reach the process that `serve` made."""
-        raise NotImplementedError
 
     def meet(self, place: int, world: int, timeout: float) -> None:
         """Join the other ranks of the cell."""
-        raise NotImplementedError
 
     def make_groups(self, shape: CellShape, place: int, timeout: float) -> dict[str, Any]:
         """The groups of a rank by name; None for one in which it is alone. All ranks call this at once."""
-        raise NotImplementedError
 
     # Collectives: in place where it says so; `into` may take the result. Whoever is meant is a place in the
     # cell. They may return before the device has finished: `synchronise` waits for it.
 
     def synchronise(self) -> None:
         """Wait until the device has finished all its work."""
+        return
 
     def all_reduce(self, x: Any, group: Any, *, maximum: bool) -> None:
         """In place."""
-        raise NotImplementedError
 
     def broadcast(self, x: Any, group: Any, source: int) -> None:
         """In place."""
-        raise NotImplementedError
 
     def reduce(self, x: Any, group: Any, root: int) -> None:
         """In place at the root; what the others hold afterwards is undefined."""
-        raise NotImplementedError
 
     def all_gather(self, x: Any, group: Any, members: int, into: Any = None) -> Any:
         """The bytes of the result are those of all members, in the group's order."""
-        raise NotImplementedError
 
     def reduce_scatter(self, x: Any, group: Any, members: int, into: Any = None) -> Any:
         """The rank's own part of the sum."""
-        raise NotImplementedError
 
     def all_to_all(self, x: Any, group: Any, out: list[int], back: list[int], into: Any = None) -> Any:
         """Part i of the result is the part that member i had for this rank; `out` and `back`: their sizes."""
-        raise NotImplementedError
 
     def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int = -1, tag: int = 0) -> None:
         """Send and receive at the same time; None: only the other. `source`: from whom, if not the peer."""
-        raise NotImplementedError
 
     def pass_on(self, kept: int, tag: int, out: Any, into: Any, peer: int, group: Any) -> None:
         """Receive, or send and go on; of what was sent, the last `kept` may still be under way."""
-        raise NotImplementedError
 
     # Numbers.
 
     def tensor(self, data: bytes | bytearray, dtype: str) -> Any:
         """A flat tensor on the device. Types are named as in `encoding`."""
-        raise NotImplementedError
 
     def zeros(self, elements: int) -> Any:
         return self.tensor(bytes(4 * elements), "float32")
@@ -137,8 +128,7 @@ class Framework:
         """The bytes that are free for tensors: on the host, or on the rank's device."""
         return free_memory()
 
-    def bytes_of(self, x: Any) -> bytes:
-        raise NotImplementedError
+    def bytes_of(self, x: Any) -> bytes: ...
 
     def copies(self, data: bytes) -> tuple[Callable[[], object], Callable[[], object]]:
         """What copies these bytes to the device, and what copies them back: by the link alone, if it can."""
@@ -147,21 +137,16 @@ class Framework:
 
     def write(self, x: Any, data: bytes) -> None:
         """Replace the first bytes of a tensor."""
-        raise NotImplementedError
 
-    def dtype_of(self, x: Any) -> str:
-        raise NotImplementedError
+    def dtype_of(self, x: Any) -> str: ...
 
     def size_of(self, x: Any) -> int:
         """The number of its elements."""
-        raise NotImplementedError
 
     def first(self, x: Any, elements: int) -> Any:
         """The first elements of a flat tensor; perhaps a copy."""
-        raise NotImplementedError
 
-    def sample(self, batch: TokenBatch) -> TokenSample:
-        raise NotImplementedError
+    def sample(self, batch: TokenBatch) -> TokenSample: ...
 
     # Computing.
 
@@ -171,15 +156,12 @@ class Framework:
 
     def products(self, left: bytes, right: bytes, size: int) -> tuple[bytes, bytes]:
         """Multiply two square matrices of float32, at once and with the left one in four parts."""
-        raise NotImplementedError
 
     def square(self, x: Any, side: int) -> Any:
         """The product of a flat tensor with itself, as a matrix with that side."""
-        raise NotImplementedError
 
     def projection(self, x: Any) -> Sums:
         """The sum of all numbers with fixed signs, and of their magnitudes; it multiplies no matrices."""
-        raise NotImplementedError
 
     def tally(self, x: Any, sums: bool) -> tuple[int, float, float]:
         """A number of all bits, and sums of all numbers and of their magnitudes, which are quick to get."""
@@ -187,7 +169,6 @@ class Framework:
 
     def model(self, comm: Any) -> Model:
         """A rank's part of the model, with all zeros: see `Model`."""
-        raise NotImplementedError
 
     # Random numbers.
 
@@ -203,7 +184,7 @@ class Framework:
         return {}
 
 
-class Model:
+class Model(Protocol):
     """The interface of a rank's part of the model. Parameters and gradient are flat tensors."""
 
     flat: Any
@@ -211,13 +192,10 @@ class Model:
     gather: Callable[[], None] | None = None
     """What gets the parameters before the backward pass, if replicas hold shards of them."""
 
-    def load(self, data: bytes) -> None:
-        raise NotImplementedError
+    def load(self, data: bytes) -> None: ...
 
     def gradient(self, sample: TokenSample) -> float:
         """Leave the gradient of a batch in `grad` and return the loss."""
-        raise NotImplementedError
 
     def update(self, rate: float, replicas: int) -> None:
         """One step of Adam (0.9, 0.99, 1e-8) with `grad`, the sum over so many replicas."""
-        raise NotImplementedError

@@ -166,6 +166,9 @@ class MindSpore(Framework):
                 work.wait()
         self._finish(into)
 
+    def pass_on(self, *_: Any) -> None:
+        raise NotImplementedError("an interleaved pipeline needs torch")
+
     def _finish(self, x: Any) -> None:
         if self.on_cpu:
             x.asnumpy()

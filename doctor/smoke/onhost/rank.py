@@ -14,7 +14,7 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from doctor.smoke.onhost import audit, bandwidth, collectives
+from doctor.smoke.onhost import audit, bandwidth, collectives, evidence
 from doctor.smoke.onhost.comm import Comm, join
 from doctor.smoke.onhost.framework import Framework
 from doctor.smoke.onhost.page import RankPage
@@ -51,6 +51,7 @@ def run(
         code = 3
         text = {"type": type(error).__name__, "text": str(error)[:2000]}
         say({"ev": "error", **text, "trace": traceback.format_exc()[-4000:]})
+        os.write(2, "\n".join(evidence.said("NCCL WARN")).encode())
     os._exit(code)
 
 

@@ -69,6 +69,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     monkeypatch.setitem(sys.modules, "torch.cuda", stand_in)
     for name in ("NCCL_DEBUG", "NCCL_RAS_ADDR"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(evidence, "_FILES", [])
     return stand_in
 
 
@@ -189,12 +190,62 @@ def test_no_backend_leaves_files_behind() -> None:
 
 
 @pytest.mark.usefixtures("api")
-def test_variables_that_are_set_for_nccl_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_is_set_for_nccl_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     port = int(Cuda(0).environment(60)["NCCL_RAS_ADDR"].rpartition(":")[2])
     assert port != evidence.RAS_PORT, "that port may be another job's"
-    monkeypatch.setenv("NCCL_DEBUG", "INFO")
     monkeypatch.setenv("NCCL_RAS_ADDR", "localhost:12345")
-    assert not {"NCCL_DEBUG", "NCCL_RAS_ADDR"} & Cuda(0).environment(60).keys()
+    assert "NCCL_RAS_ADDR" not in Cuda(0).environment(60)
+
+
+# NCCL's own account of its network, in memory of the rank.
+
+SAID = """\
+node1:7:7 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so.
+node1:7:7 [0] misc/ibvwrap.cc:212 NCCL WARN Call to ibv_open_device failed
+node1:7:7 [0] transport/net_ib.cc:148 NCCL WARN NET/IB : Unable to open device mlx5_0
+node1:7:7 [0] NCCL INFO NET/IB : No device found.
+node1:7:7 [0] NCCL INFO Using network Socket
+node1:7:9 [0] NCCL INFO Channel 00/02 :    0   1
+node1:7:9 [0] NCCL INFO Channel 00/0 : 1[0] -> 0[0] [receive] via NET/Socket/0
+node1:7:9 [0] NCCL INFO Channel 01/0 : 1[0] -> 0[0] [receive] via NET/Socket/0
+node1:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/AWS Libfabric/0/GDRDMA(PCI) comm 0x1
+node1:7:9 [0] misc/socket.cc:57 NCCL WARN socketProgress: Connection closed by remote peer
+"""
+
+
+@pytest.mark.usefixtures("api")
+def test_a_rank_hears_what_nccl_says_of_its_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("NCCL_DEBUG_FILE", "/var/log/nccl.%h"), ("NCCL_DEBUG", "TRACE")):
+        monkeypatch.setenv(name, value)  # of the login: the rehearsal leaves that file alone
+    wanted = Cuda(0).environment(60)
+    assert wanted["NCCL_DEBUG"] == "INFO"
+    assert {"INIT", "NET"} <= {*wanted["NCCL_DEBUG_SUBSYS"].split(",")}
+    assert evidence.said() == []
+    with open(wanted["NCCL_DEBUG_FILE"], "w") as file:  # as NCCL opens it
+        file.write(SAID)
+    warnings = [
+        "WARN Call to ibv_open_device failed",
+        "WARN NET/IB : Unable to open device mlx5_0",
+        "WARN socketProgress: Connection closed by remote peer",
+    ]
+    assert evidence.said("NCCL WARN") == warnings
+    assert [line for line in evidence.said() if line not in warnings] == [
+        "NET/Plugin: Could not find: libnccl-net.so.",
+        "NET/IB : No device found.",
+        "Using network Socket",
+        "via NET/Socket/0",
+        "via NET/AWS Libfabric/0/GDRDMA(PCI)",
+    ]
+    monkeypatch.setattr(evidence, "ras", lambda: "")
+    assert Cuda(0).evidence().startswith("NCCL:\n")
+
+
+@pytest.mark.usefixtures("api")
+def test_an_old_system_without_such_memory_hears_warnings_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    wanted = Cuda(0).environment(60)
+    assert (wanted["NCCL_DEBUG"], "NCCL_DEBUG_FILE" in wanted) == ("WARN", False)
+    assert evidence.said() == []
 
 
 # Flight Recorder. The keys are those of FlightRecorder.hpp, version 2.10.

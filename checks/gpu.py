@@ -33,7 +33,7 @@ from doctor.facts.gpus import Gpus, gpus_named, is_named
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.system import DEVICES, VIEW, Devices, FoundDevices
 from doctor.model import SourcedValue
-from doctor.rules.devices import ranks_said, unless_on_cpus
+from doctor.rules.devices import beyond_hosts, ranks_said, unless_on_cpus
 from doctor.rules.gpus import cuda_words, hip_words
 
 NEARLY_ALL = 0.9
@@ -84,8 +84,9 @@ def gpu_missing(
     How it is known: the list of nvidia-smi is compared with /dev/nvidia*, with the expected number (--expect
     devices=8), what the container was to be given (NVIDIA_VISIBLE_DEVICES, AMD_VISIBLE_DEVICES), the GPUs
     that Slurm allocated (SLURM_GPUS_ON_NODE), the ranks of the host, and the other hosts of the job that have
-    the same GPUs (a warning if a single host has more). GPUs on the PCI bus for which a loaded driver made no
-    device file are a warning. CUDA_VISIBLE_DEVICES is honoured: only the GPUs that it names must be present.
+    the same GPUs (a warning if a single host has more). If the launch asks for more than whole hosts have, no
+    host is at fault. GPUs on the PCI bus for which a loaded driver made no device file are a warning.
+    CUDA_VISIBLE_DEVICES is honoured: only the GPUs that it names must be present.
     GPUs on the PCI bus without a driver count as GPUs of the job, unless --backend gloo says that it trains
     on CPUs. If no host shows any, they must still be present if devices are
     expected, or for a job over nccl. If no host shows a device of any kind and nobody named the backend, it
@@ -123,7 +124,8 @@ def gpu_missing(
         if not counted and all(_outside(own, views.get(host)) for host, own in here.items()):
             raise Undecided("the GPUs may belong to others: no container of the job was given one")
     parts = {host for host, own in (health or {}).items() if any(gpu.mig for gpu in own.values())}
-    scene = Scene(NVIDIA, plan, here, listed, views, words, "CUDA_VISIBLE_DEVICES", parts)
+    most = most_of_a_host(devices, expects, plan)
+    scene = Scene(NVIDIA, plan, here, listed, views, words, "CUDA_VISIBLE_DEVICES", parts, most)
     for host, expect in asked.items():
         yield from scene.lost(host, expect)
 
@@ -191,7 +193,8 @@ def amd_missing(
     How it is known: the list of amd-smi (or rocm-smi) is compared with the render nodes that the kernel's
     ROCm driver has for GPUs (/sys/class/kfd, /dev/dri/renderD*), with the expected number (--expect
     devices=8), the ranks of the host, and the other hosts of the job that have the same GPUs (a warning if a
-    single host has more). HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES are honoured.
+    single host has more). If the launch asks for more than whole hosts have, no host is at fault.
+    HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES are honoured.
     Instinct GPUs on the PCI bus without /dev/kfd have no driver. To a login that may not open the device
     files, all GPUs are missing.
 
@@ -207,7 +210,8 @@ def amd_missing(
         raise Skip(f"{' or '.join(AMD.visible)} leaves the job no GPU")
     here = {host: found.of(AMD) for host, found in devices.items()}
     name = next((name for name in AMD.visible if plan.env.get(name)), "")
-    scene = Scene(AMD, plan, here, listed, views, words, name)
+    most = most_of_a_host(devices, expects, plan)
+    scene = Scene(AMD, plan, here, listed, views, words, name, most=most)
     for host in devices:
         yield from scene.lost(host, expects.get(host, Expect()))
 
@@ -225,6 +229,8 @@ class Scene:
     variable: str
     parts: Collection[str] = ()
     """Hosts with GPUs in parts (MIG), which schedulers count as GPUs."""
+    most: int | None = None
+    """The most GPUs of a host if the launch asks for more, for which no host is at fault."""
 
     def lost(self, host: str, expect: Expect) -> Iterator[Problem]:
         """The problems of a host that lacks GPUs."""
@@ -271,7 +277,8 @@ class Scene:
         lost = [
             word
             for word in words
-            if (
+            if not (self.most and word.isdigit() and int(word) >= self.most)
+            and (
                 not any(is_named(gpu, word) for gpu in seen.listed)
                 if seen
                 else word.isdigit() and int(word) >= len(self.here[host].numbers)
@@ -312,7 +319,7 @@ class Scene:
             return GpuExpectation(expect.devices, f"{expect.devices}, as expected of this host")
         if planned.devices and planned.devices.value > self._usable(host) and host not in self.parts:
             return GpuExpectation(planned.devices.value, least)
-        if ranks := ranks_said(self.plan, host):
+        if not self.most and (ranks := ranks_said(self.plan, host)):
             return GpuExpectation(ranks.value, _for_ranks(self.plan, host))
         if not (seen and seen.denied) and (by_peers := self._by_peers(host)):
             return by_peers
@@ -381,6 +388,14 @@ class Scene:
             lines = [f"{len(seen.listed)} GPUs listed", *([seen.silent] if seen.silent else seen.said)]
             found.append(Evidence(seen.source, "; ".join(lines)[:400]))
         return tuple(found)
+
+
+def most_of_a_host(
+    devices: Mapping[str, Devices], expects: Mapping[str, Expect], plan: JobPlan
+) -> int | None:
+    """The most devices of a host if the launch asks for more, which launch-devices tells."""
+    beyond = beyond_hosts(devices, expects, plan)
+    return beyond and beyond[1]
 
 
 def _names(seen: Gpus | None) -> frozenset[str]:

@@ -229,7 +229,7 @@ def gpu_split(
         return
     split = [gpu.index for gpu in gpus.listed if gpu.index in health and health[gpu.index].mig]
     whole = len(gpus.listed) - len(split)
-    if split and whole < said.value:
+    if split and whole < said.value <= len(gpus.listed):
         yield Problem(
             "GPUs are split into instances (MIG), and too few whole ones are left for the ranks",
             expected=f"{said.value} whole GPUs, one for each rank",

@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import (
+    EXPECTS,
     NO_ACCELERATOR,
     PLAN,
     VENDORS,
+    Backend,
     Confidence,
     Damage,
     Evidence,
+    Expect,
     JobPlan,
     Problem,
     Scope,
@@ -26,6 +29,8 @@ from doctor.facts.system import DEVICES, VIEW, Devices
 from doctor.job.launch.marks import Mark, marks_in
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_starts import file_of
+from doctor.rules.devices import beyond_hosts
+from doctor.rules.launch_names import remark
 
 NOBODY_SAID = (NO_ACCELERATOR, "devices found", "on the PCI bus")
 """Sources of a backend that nobody named."""
@@ -72,6 +77,51 @@ def launch_devices_absent(
         if inside and not shown:
             raise Undecided(f"{launch.name} is for {_things(meant)}, which may be given to other containers")
         yield _absent(launch, meant, found, plan, shown, [*devices])
+
+
+@check(
+    "launch-devices",
+    DEVICES,
+    EXPECTS,
+    PLAN,
+    scope=Scope.CLUSTER,
+    damage=Damage.BLOCKED,
+)
+def launch_devices(
+    devices: Mapping[str, Devices], expects: Mapping[str, Expect], plan: JobPlan
+) -> Iterator[Problem]:
+    """The launch asks for more devices of a host than any host has, and no host has lost one.
+
+    Why it matters: a rank without a device of its own stops ("invalid device ordinal"), or shares one with
+    another rank, which NCCL ("Duplicate GPU detected") and HCCL refuse; all others wait for it.
+
+    How it is known: the ranks of a host, by the launch, Slurm or --ranks-per-host, and the numbers that
+    CUDA_VISIBLE_DEVICES and its likes name, from 0 on, are compared with the devices of the host that has the
+    most, or is to have the most (--expect devices=8). If that is no usual number, such as 7, and one that the
+    host may have lost would do, the host is at fault instead, and so is one that has fewer than others.
+
+    What to do: start as many ranks on each host as it has devices, and name only devices that are there.
+    """
+    if plan.vendor is None or plan.backend.value is Backend.GLOO:
+        raise Skip("the job trains on no devices")
+    if beyond := beyond_hosts(devices, expects, plan):
+        asked, most = beyond
+        named = asked.source.partition("=")[0] in plan.vendor.visible
+        thing = plan.vendor.thing
+        yield Problem(
+            f"the launch names {thing} {asked.value - 1}, which no host has"
+            if named
+            else f"the launch asks for {asked.value} ranks on a host, and no host has so many {thing}s",
+            expected=f"{thing} 0 to {most - 1}" if named else f"at most {most} ranks on a host",
+            actual=asked.source if named else f"{asked.value} ({asked.source})",
+            subject=asked.source.partition("=")[0],
+            confidence=Confidence.STRONG,
+            evidence=(Evidence(f"{plan.vendor.files}*", f"at most {most} on a host, of {fold([*devices])}"),),
+            commands=(
+                f"ls -d {plan.vendor.files}[0-9]*",
+                remark(f"name {thing}s 0 to {most - 1}" if named else f"start {most} ranks on a host"),
+            ),
+        )
 
 
 def _marks(told: Sequence[ProcessEnv]) -> Mapping[Mark, str]:

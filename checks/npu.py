@@ -37,7 +37,7 @@ from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SMI
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.system import DEVICES, VIEW, Devices
 from doctor.model import SourcedValue, View
-from doctor.rules.devices import alike, problem_of, unless_on_cpus
+from doctor.rules.devices import alike, beyond_hosts, problem_of, unless_on_cpus
 
 NEARLY_ALL = 0.9
 SHOWN = 8
@@ -103,7 +103,8 @@ def device_missing(
     container was to be given (ASCEND_VISIBLE_DEVICES), the ranks of the host, the accelerators on its PCI
     bus, the other hosts of the job that have the same product (a warning if only one host has more), and the
     number that servers of its product have, if the host has more than half of it. Numbers that are left out
-    between others are a warning. Without any of these, a job over hccl needs one NPU.
+    between others are a warning. If the launch asks for more NPUs than whole hosts have, no host is at
+    fault. Without any of these, a job over hccl needs one NPU.
     ASCEND_RT_VISIBLE_DEVICES is honoured; what a container was not given is not missing.
 
     What to do: if `lspci -d 19e5:` does not list the card either, reseat it or power the host off and on; if
@@ -111,10 +112,11 @@ def device_missing(
     """
     outside = _outside(devices, expects, plan, views)
     counts = _counts(devices)
+    beyond = beyond_hosts(devices, expects, plan) is not None
     for host, own in devices.items():
         if host in outside:
             continue
-        wanted = _wanted(host, own, counts, expects.get(host, Expect()), plan, views.get(host))
+        wanted = _wanted(host, own, counts, expects.get(host, Expect()), plan, views.get(host), beyond=beyond)
         if wanted.count > len(own.npus):
             yield _missing(host, own, wanted, plan)
     if outside:
@@ -146,12 +148,15 @@ def _wanted(
     expect: Expect,
     plan: JobPlan,
     view: str | None,
+    *,
+    beyond: bool,
 ) -> NpuExpectation:
+    """`beyond`: the launch asks for more NPUs than whole hosts have, for which no host is at fault."""
     ids, ranks = chosen(plan), _given_ranks(plan, host)
     there, on_bus = len(own.npus), own.of(ASCEND).on_bus
     if expect.devices:
         return NpuExpectation(expect.devices, "as expected of this host")
-    if ids is not None:
+    if ids is not None and not beyond:
         return NpuExpectation(max(ids, default=0) + 1, f"for {VISIBLE}={plan.env[VISIBLE]}")
     if (told := plan.host(host).devices) and told.value > there:
         return NpuExpectation(told.value, f"for {told.source}")
@@ -160,7 +165,7 @@ def _wanted(
             "the driver made no device for NPUs on the PCI bus" if there else "the NPU driver is not loaded"
         )
         return NpuExpectation(on_bus, "as many as on the PCI bus", lost)
-    if ranks:
+    if ranks and not beyond:
         return NpuExpectation(ranks.value, f"one for each rank ({ranks.source})")
     peers = counts[own.product if own.npus else ANY] - Counter([there])
     more = Counter({count: hosts for count, hosts in peers.items() if count > there})

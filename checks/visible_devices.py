@@ -20,7 +20,7 @@ from doctor.facts.gpus import Gpus
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import DEVICES, Devices
-from doctor.rules.devices import ranks_said, too_few_named
+from doctor.rules.devices import beyond_hosts, ranks_said, too_few_named
 from doctor.rules.login import devices_are_chosen, environment_of, wrong_value
 
 _NOTHING = ("", "-1", "NoDevFiles", "none")
@@ -49,8 +49,8 @@ def devices_hidden(
     ASCEND_RT_VISIBLE_DEVICES of the login, or of the launch, which overrides it. The runtimes stop reading at
     the first word that is not a device of the host; CUDA sees no device at all if one is named twice. The
     variable is not judged if nobody says how many ranks a host has, nor that of a login if Slurm gives the
-    devices. Of a launch that names fewer than there are ranks, launch-values tells. If it hides all, it is a
-    warning: the job may be meant for CPUs.
+    devices. Of a launch that names fewer than there are ranks, launch-values tells, and of more ranks than
+    devices launch-devices. If it hides all, it is a warning: the job may be meant for CPUs.
 
     What to do: name as many devices as the host has ranks, each once, or start fewer ranks.
     """
@@ -68,8 +68,10 @@ def devices_hidden(
             continue
         if too_few_named(name, plan):
             raise Skip("launch-values tells of the devices that the launch names")
+        if not of_login and beyond_hosts({here.name: devices}, {}, plan):
+            raise Skip("launch-devices tells of what the launch asks for")
         left = _left(env[name], vendor, numbers, uuids)
-        if left is not None and left < said.value:
+        if left is not None and left < min(said.value, len(numbers)):
             yield _problem(name, env, left, said.value, plan, here, of_login=of_login)
             return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from doctor import api
 from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice, devices, split_known
 from doctor.facts.ascend.job_npus import used
+from doctor.facts.system import Devices
 from doctor.model import SourcedValue
 
 T = TypeVar("T")
@@ -117,6 +119,27 @@ def too_few_named(name: str, plan: api.JobPlan) -> tuple[int, int] | None:
     words = map(str.strip, plan.env.get(name, "").split(","))
     named = len({word for word in words if word[:1].isdecimal() or word.startswith(("GPU-", "MIG-"))})
     return (named, min(ranks)) if 0 < named < min(ranks, default=0) else None
+
+
+def beyond_hosts(
+    devices: Mapping[str, Devices], expects: Mapping[str, api.Expect], plan: api.JobPlan
+) -> tuple[SourcedValue[int], int] | None:
+    """The devices of a host for which the launch asks, and the most that a host has or is to have, if it has
+    fewer and seems to be whole. Then the launch is at fault, and no host for that.
+    """
+    founds = [each.of(plan.vendor) for each in devices.values()] if plan.vendor else []
+    known = [max(len(f.numbers), f.on_bus - f.screens - f.unclear) for f in founds if f.numbers]
+    most = max([*known, *(each.devices or 0 for each in expects.values())], default=0)
+    said = filter(None, (ranks_said(plan, host) for host in plan.names))
+    asked = [ranks for ranks in said if ranks.source not in ("rank table", "hostfile or inventory")]
+    asked += [
+        SourcedValue(max(map(int, text.split(","))) + 1, f"{name}={text}")
+        for name in (plan.vendor.visible if plan.vendor else ())
+        if re.fullmatch(r"\s*\d{1,4}(?:\s*,\s*\d{1,4})*\s*", text := plan.env.get(name, ""))
+    ]
+    first = max(asked, key=lambda each: each.value, default=None)
+    whole = most.bit_count() == 1 or (first and first.value > 1 << most.bit_length())
+    return (first, most) if first and whole and 0 < most < first.value else None
 
 
 def without_link(links: PerDevice[bool] | None) -> set[int]:

@@ -17,36 +17,16 @@ from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.sizes import configuration_of
 from doctor.job.launch.slips import Slip
 from doctor.job.launch.wrappers import is_known, program_name
+from doctor.text.hostprogram import sections
 
 Read = Callable[[ShellCommand, str], str | None]
-_COMMENTED = re.compile(r"(?m)(?<=\\\n)([ \t]*#.*\n)+(?=[ \t]*--?[A-Za-z])")
-"""Comments between the lines of a command, if what follows can only be options of it."""
+_WORDS = sections(__file__, "misread.txt")
+_COMMENTED, _ENDS, _ENGINE, _REACHED, _MOUNTED, _CONFIG, _RAY, _RUNS, _LIST, _READS, _SSH, _LIMITS = map(
+    re.compile, _WORDS["patterns"].values()
+)
+_MAKES = _WORDS["parts"]["makes"]
 _DIRECTIVE = rf"(?m)^{SRUN.directive}[ \t]+-.*"
-_ENDS = re.compile(
-    r"[^&>|]&[ \t]*(?:#.*)?(?:\n[ \t]*(?:(?:echo|printf|date|exit|done|fi|set|true|[})#]).*)?)*\Z"
-)
-"""The end of a script that does not wait for what it has started in the background."""
-_ENGINE = re.compile(r"(?:.*\s)?(docker|podman|nerdctl|singularity|apptainer)\s+(?:run|exec)\s(.*)")
-_REACHED = re.compile(r"\s(?:--net(?:work)?(?:=|\s+)(?!bridge\b)|-[a-z]*[pP][\s\d]|--publish|[\"']?\$)")
-"""Words of `docker run` with which other hosts may reach the container; an unknown word may be one."""
-_MOUNTED = re.compile(r"\s(?:--bind|-B|-v|--volume)[=\s]+(/[^\s,:$]+/[^\s,:$]+)|,(?:source|src)=(/[^\s,$]+)")
-_CONFIG = re.compile(r"--?(?:\w+[-_])?config(?:[-_]file)?[= ](?:\./)?(\w[\w./-]*\.(?:ya?ml|json))")
-_RAY = re.compile(r"\bray start\b.*\s--(?:port|address)[= ]+[\"']?(?:[^\s\"']*:)?(\d+)")
 _MANY = re.compile(rf"hetjob|packjob|(?:het|pack)-group|(?m:^{SRUN.directive}.*\s(?:--array|-a)\b)")
-_RUNS = re.compile(r"/[\w./+-]+")
-_MAKES = (
-    r"(?:(?<!-)\b(?:chmod|mkdir|cp|mv|ln|tee|tar|unzip|wget|curl|clone|rsync|install|mount)\b[^\n]*|>\s*\S*)"
-)
-
-
-_LIST = re.compile(r"(?m)(?<![\w$])([A-Za-z_]\w*)=\((?:\s|#.*\n)*(-[^()\s]+\s+[^()\s][^()]*)\)")
-"""A list of options of several words."""
-_READS = re.compile(
-    r"(?s)(\|\s*)?\bwhile\s+(?:IFS=\S*\s+)?read\b(?![^\n;]*(?:\s-u|<&))[^\n;]*[;\n]\s*do\b(.{0,4000}?)\bdone\b(\s*<)?"
-)
-_SSH = re.compile(r"""(?:^|[;&|\n]|\bdo\b)\s*ssh\s((?:"(?:\\.|[^"\\])*"|'[^']*'|\\\n|[^"'\n;&|<])*)([&<]?)""")
-_LIMITS = re.compile(r"(?m)^ulimit\s+-[HS]*(?:t\s+\d{1,5}|v\s+\d{1,7})\b.*")
-"""Less than 28 hours of a CPU for a process, or less than 10 GB of addresses."""
 
 
 def without_comments(text: str) -> str:

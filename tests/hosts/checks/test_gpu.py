@@ -128,6 +128,22 @@ def test_a_gpu_that_the_job_names_does_not_exist(examine: GpuExaminer) -> None:
     assert_says(found, "CUDA_VISIBLE_DEVICES names a GPU that is not there", r"GPU 7 \|", "6,7")
 
 
+def test_a_launch_for_more_gpus_than_there_are_blames_no_host(examine: GpuExaminer) -> None:
+    path = examine.folder / "run.sh"
+    for options, says in (
+        ("--nproc_per_node=16", "asks for 16 ranks on a host"),
+        ("--nproc_per_node=1", "names NVIDIA GPU 8"),
+    ):
+        visible = "export CUDA_VISIBLE_DEVICES=8\n" if "=16" not in options else ""
+        meet = "--rdzv_backend=c10d --rdzv_endpoint=node1:29500"
+        path.write_text(f"{visible}torchrun --nnodes=3 {options} {meet} train.py\n")
+        outcome = examine(*ALONE, "--launch", str(path))
+        found = [each for each in outcome.trouble if "device" in each["check"] or "gpu" in each["check"]]
+        assert [each["check"] for each in found] == ["launch-devices"]
+        assert says in found[0]["summary"]
+        assert (outcome.hosts("faulty"), outcome.code) == (set(), 1)
+
+
 # No host has a GPU, and nothing on the hosts shows that there should be one.
 
 

@@ -323,15 +323,31 @@ ROWS: dict[str, Row] = {
         ),
         f"{left} {ranks} {ranks} {2 * counted(left)}",
     ),
+    "launch-devices": lambda ranks=80, own=16: (
+        (
+            {"node1": Devices({NVIDIA.name: FoundDevices(tuple(range(own)), own)}, "nvidia")},
+            {},
+            replace(job(Backend.NCCL, ranks), vendor=NVIDIA),
+        ),
+        f"{ranks} {own} {ranks} {own} {own}",
+    ),
+    "launch-devices: named": lambda named=80, own=16: (
+        (
+            {"node1": Devices({NVIDIA.name: FoundDevices(tuple(range(own)), own)}, "nvidia")},
+            {},
+            replace(job(Backend.NCCL), vendor=NVIDIA, env={"CUDA_VISIBLE_DEVICES": str(named)}),
+        ),
+        f"{named} 0! {own - 1} {named} {own} 0! {own - 1}",
+    ),
     "gpu-split": lambda ranks=80, split=2: (
         (
             dict.fromkeys(range(split), NvidiaHealth(mig=True)),
-            gpus(16),
+            gpus(ranks),
             None,
             replace(job(Backend.NCCL, ranks), vendor=NVIDIA),
             Here("node1", is_head=True),
         ),
-        f"{ranks} {16 - split} 16! {split_named(split)} {split_named(split)} 0!",
+        f"{ranks} {ranks - split} {ranks} {split_named(split)} {split_named(split)} 0!",
     ),
     "gpu-missing: without device files": lambda own=16, lost=4: (
         gpu_missing_files(own, own + lost),

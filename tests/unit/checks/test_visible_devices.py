@@ -17,6 +17,8 @@ from tests.support.cases import cases
 
 (CHECK,) = (check for check in find_checks().checks if check.id == "devices-hidden")
 VENDORS = {each.visible[0]: each for each in (NVIDIA, AMD, ASCEND)}
+BEYOND = "0,8,1,2"
+"""With a device that no whole host has."""
 LISTED = Gpus(tuple(Gpu(n, f"GPU-{n}abc-{n}", "H100", "") for n in range(8)))
 
 
@@ -52,6 +54,10 @@ def test_as_many_as_ranks(name: str, value: str, ranks: int, expected: str) -> N
             with pytest.raises(Skip, match="launch-values tells"):
                 problems(plan(name, ranks, env=env), login)
             continue
+        if env and value == BEYOND:
+            with pytest.raises(Skip, match="launch-devices tells"):
+                problems(plan(name, ranks, env=env), login)
+            continue
         told = problems(plan(name, ranks, env=env), login)
         said = [(each.summary, each.severity.value if each.severity else "fail") for each in told]
         whose = " of the login" if login else ""
@@ -62,7 +68,7 @@ def test_as_many_as_ranks(name: str, value: str, ranks: int, expected: str) -> N
 def test_the_launch_overrides_the_login() -> None:
     name = "CUDA_VISIBLE_DEVICES"
     assert problems(plan(name, 4, env={name: "0,1,2,3"}), {name: "0"}) == []
-    assert len(problems(plan(name, 4, env={name: "0,1,2,9"}), {name: "0,1,2,3"})) == 1
+    assert len(problems(plan(name, 4, env={name: "0,1,2,3,3"}), {name: "0,1,2,3"})) == 1
 
 
 def test_what_nobody_said_and_what_slurm_gives_is_not_judged() -> None:

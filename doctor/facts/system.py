@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from doctor.api import Capture, Fact, Read, Run, UnreadableOutput, files
 from doctor.devices import ASCEND, VENDORS, Vendor, every
 from doctor.model import View
+from doctor.text.hostprogram import host_program
 
 
 def _identity(capture: Capture) -> str:
@@ -18,6 +19,7 @@ def _identity(capture: Capture) -> str:
 
 IDENTITY = Fact("identity", Read(("/proc/sys/kernel/hostname",)), _identity)
 """The host's own name."""
+TUNING = Fact("tuning", Read(tuple(host_program(__file__, "tuning.txt").split())), files)
 
 
 @dataclass(frozen=True, slots=True)

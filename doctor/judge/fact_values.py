@@ -19,7 +19,7 @@ from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS
 from doctor.facts.nvidia.nvlink import NVLINKS
 from doctor.facts.run import Offset
 from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS
-from doctor.facts.system import DEVICES, IDENTITY, KERNEL
+from doctor.facts.system import DEVICES, IDENTITY, KERNEL, TUNING
 from doctor.judge.reading import Reading
 from doctor.model import Host
 from doctor.rules.offers import offer_of
@@ -31,7 +31,7 @@ Told = tuple[Value, str]
 NOT_INSTALLED: Told = ("", "not installed")
 ASKED: tuple[Fact[Any], ...] = (
     *(IDENTITY, DEVICES, KERNEL, VERSIONS, PYTHON, PORTS, LIMITS, MEMORY, SPACES, ADDRESSES, LINKS, NAMES),
-    *(NPUS, NPU_ADDRESSES, NPU_LINKS, NPU_SPEEDS),
+    *(NPUS, NPU_ADDRESSES, NPU_LINKS, NPU_SPEEDS, TUNING),
     *(GPUS, GPU_HEALTH, NVLINKS, AMD_GPUS, AMD_HEALTH, IB_PORTS),
 )
 """Facts that a host is asked for only for this table."""
@@ -96,6 +96,11 @@ def share(good: int, of: int) -> Told:
 def of(fact: Fact[T], read: Callable[[T], Told | None]) -> Read:
     """What a fact comes to; None if the host did not report it or has nothing of it."""
     return lambda seen: read(value) if (value := seen.get(fact)) else None
+
+
+def setting(path: str) -> Read:
+    """A setting of the kernel; of several words, the one in brackets."""
+    return of(TUNING, lambda found: one(found.get(path, "").split("[")[-1].split("]")[0]))
 
 
 def of_npus(fact: Fact[PerDevice[T]], read: Callable[[Collection[T]], Told | None]) -> Read:

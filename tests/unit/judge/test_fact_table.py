@@ -84,6 +84,21 @@ def test_the_one_that_differs_is_odd() -> None:
     assert found.shown["node3"] == "128"
 
 
+@pytest.mark.parametrize(
+    ("text", "word"), [("always [madvise] never", "madvise"), ("always", "always"), ("", "")]
+)
+def test_the_setting_in_brackets_is_told(text: str, word: str) -> None:
+    """The kernel lists all that there are, and marks one."""
+    usual = {"/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]"}
+    other = {path: text for path in usual}
+    answers = {n: {"tuning": usual} for n in (1, 2, 4)} | {3: {"tuning": other}}
+    found = row("huge_pages", answers)
+    assert found.shown == dict.fromkeys(("node1", "node2", "node4"), "never") | (
+        {"node3": word} if word else {}
+    )
+    assert found.odd == ({"node3"} if word else set())
+
+
 def test_without_a_majority_nobody_is_odd() -> None:
     ports = {**FILES["ports"], "/proc/sys/net/core/somaxconn": "128"}
     assert not row("somaxconn", {3: {"ports": ports}, 4: {"ports": ports}}).odd

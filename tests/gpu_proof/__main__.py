@@ -14,12 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from doctor.recording import load
 from doctor.smoke.inject import KINDS
 from tests.gpu_proof.attempts import (
     Attempt,
     examined,
     fits,
     healthy,
+    heard,
     injected,
     left_out,
     place_of,
@@ -134,6 +136,8 @@ def prove(doctor: Doctor, recording: Path, faults: Sequence[str]) -> Iterator[At
         yield from (left_out(kind, "the run without a fault did not pass") for kind in faults)
         return
     shape = shape_of(ran)
+    if on_gpus and shape.world > 1 and recording.exists():
+        yield heard(load(recording).smoke)
     if on_gpus and not doctor.options:
         yield shared(doctor.run("smoke", "--ranks-per-host", str(2 * shape.world)))
     for kind in faults:

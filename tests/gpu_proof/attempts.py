@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from doctor.smoke.inject import KINDS
 from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.result import SmokeResult
 from tests.trials.kinds import INSIDE, truth_of
 from tests.trials.outcome import Ran, Truth, judged, sentence, trouble
 
@@ -48,6 +49,16 @@ def healthy(ran: Ran, tried: str = WITHOUT_FAULT) -> Attempt:
     right = outcome.right and _passed(ran)
     found = "it passes" if right else "; ".join(outcome.said) or _not_made(ran)
     return _attempt(tried, "it passes", found, right, ran)
+
+
+def heard(runs: Sequence[SmokeResult]) -> Attempt:
+    """What NCCL said of its network, in memory of each rank."""
+    told = [set(rank.collectives.network) for run in runs for rank in run.ranks if rank.collectives]
+    found = sorted({line for lines in told for line in lines})
+    right = bool(told) and all(any("Using network" in line for line in lines) for lines in told)
+    return Attempt(
+        "NCCL's account of its network", "each rank hears it", "; ".join(found[:6]) or "nothing", right
+    )
 
 
 def shape_of(ran: Ran) -> CellShape:

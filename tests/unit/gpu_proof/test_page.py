@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from doctor.smoke.events import Collectives
 from doctor.smoke.inject import KINDS
 from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.result import SmokeResult
 from tests.gpu_proof.attempts import (
     Attempt,
     examined,
     fits,
     healthy,
+    heard,
     injected,
     left_out,
     place_of,
@@ -27,7 +30,8 @@ from tests.support.cases import cases, from_cases
 from tests.support.envelopes import as_data
 from tests.support.recordings import recording, report
 from tests.support.smoke.frozen import behind, died, frozen
-from tests.support.smoke.results import plan_of
+from tests.support.smoke.results import healthy as healthy_run
+from tests.support.smoke.results import plan_of, with_rank
 from tests.trials.outcome import Ran
 
 RECORDINGS = Path(__file__).parents[2] / "samples" / "recordings"
@@ -53,6 +57,22 @@ def refused(text: str) -> Ran:
         result = died(result, rank, error=("DistBackendError", text))
     seen = report(recording(["n1"], smoke=(result,), smoke_wanted=True))
     return Ran(1, as_data(seen), "", 5.0)
+
+
+def test_each_rank_must_have_heard_of_its_network() -> None:
+    whole = result_of(healthy_run(plan_of(1, 2, backend="nccl")), 0, 1)
+    one = result_of(healthy_run(plan_of(1, 2, backend="nccl")), 1)
+    assert [heard([each]).right for each in (whole, one)] == [True, False]
+    assert heard([whole]).found == "Using network Socket; via NET/Socket/0"
+    assert heard([]).right is False
+
+
+def result_of(result: SmokeResult, *ranks: int) -> SmokeResult:
+    """These ranks heard NCCL."""
+    for rank in ranks:
+        told = Collectives(9, network=("Using network Socket", "via NET/Socket/0"))
+        result = with_rank(result, rank, collectives=told)
+    return result
 
 
 def test_an_examination_is_right_if_it_recognises_the_gpus() -> None:

@@ -314,7 +314,9 @@ def _unlike(
 def _entries(found: Folder) -> str:
     if found.names == MANY:
         return f"over {MOST_NAMES:,} entries"
-    return "entries that could not be listed" if found.entries is None else f"{found.entries} entries"
+    if found.entries is None:
+        return "entries that could not be listed"
+    return f"{found.entries} {'entry' if found.entries == 1 else 'entries'}"
 
 
 READ_SECONDS, FIND_SECONDS, LEAST = 3, 2, 64

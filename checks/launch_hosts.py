@@ -29,6 +29,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.facts.tables import TABLE_FILES, HostFile
+from doctor.job.launch.allocation import nodes
 from doctor.job.launch.directory import Directory, as_address
 from doctor.job.launch.launcher import LaunchNumber, nodes_in
 from doctor.job.launch.process_env import Launch, ProcessEnv
@@ -189,7 +190,7 @@ def _number_of_hosts(
         yield f"{process.source} does not say for how many hosts it is, and its pods may ({said})"
     elif names.launch.unread:
         yield f"{process.source} is for one host, and another job or file of it was left out ({said})"
-    elif not _is_meant_for_each(told):
+    elif not _is_meant_for_each(told) and not {slip.kind for slip in names.launch.slips} & {"quoted", "list"}:
         problem = _one_host(names, [process], plan, said, _hosts_option(process))
         if process.hostless:
             problem = _no_hosts(problem, hosts)
@@ -278,7 +279,13 @@ def _others(names: LaunchNames, plan: JobPlan, in_pods: bool) -> Iterator[Proble
     told = names.launch.told
     reached = sorted({each.on for each in told if _starts_there(each)})
     lists = [(each, sorted(each.hosts)) for each in told]
-    for process, listed in (*lists, (told[0], reached if len(reached) > 1 else [])):
+    spread = [each.text for each in names.launch.mentioned if each.kind == "hosts"]
+    started = sorted(nodes(spread[0].replace(" ", ","))) if len(spread) == 1 else []
+    for process, listed in (
+        *lists,
+        (told[0], reached if len(reached) > 1 else []),
+        (told[0], [] if any(each.hosts for each in told) else started),
+    ):
         if len(listed) > len(plan.hosts):
             continue  # a larger number of hosts is reported as such
         strange = [name for name in listed if not names.directory.owners(name) and not is_loopback_name(name)]

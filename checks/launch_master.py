@@ -232,6 +232,7 @@ OWN = {
         "one port",
     ),
     "own id": ("every host draws another id of the rendezvous: each waits in its own", "one id"),
+    "own rank": ("the script gives every host one rank: the others are nowhere", "a rank of its own"),
     "own file": ("every host has its own file for its ranks to meet: they do not meet", "one shared file"),
 }
 """What every host has for itself: what is wrong with it, and what all of them should have."""
@@ -252,7 +253,13 @@ def _each_its_own(names: LaunchNames) -> Iterator[Problem]:
                 subject=names.subject("master"),
                 confidence=Confidence.STRONG,
                 evidence=(Evidence(f"{written.file}:{written.line}", written.words),),
-                commands=(remark(f"set {shared} in the script, alike on all hosts"),),
+                commands=(
+                    remark(
+                        "give each host its own: 0 on the first, 1 on the second"
+                        if written.kind == "own rank"
+                        else f"set {shared} in the script, alike on all hosts"
+                    ),
+                ),
             )
 
 
@@ -471,8 +478,10 @@ def _same_number(
 def _is_typed_on_each_host(process: ProcessEnv, kind: str) -> bool:
     """Whether every host starts this, and is given no value beside the one that it has for itself."""
     agent, port = launcher(process), port_of(process)
-    if kind == "own file" or agent is None:
-        return bool(process.command) and (kind == "own file" or (kind == "own port" and port is None))
+    if kind in ("own file", "own rank") or agent is None:
+        return bool(process.command) and (
+            kind in ("own file", "own rank") or (kind == "own port" and port is None)
+        )
     if agent.standalone or agent.command.inside:
         return False
     known = {"own address": master_of(process), "own port": port}.get(kind)

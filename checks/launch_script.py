@@ -41,7 +41,9 @@ BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 """A branch of a choice: its patterns and its commands."""
 LONGEST = 300
 """The most characters of a script that are shown."""
-OF_SEVERAL_HOSTS = frozenset({"host", "batch", "own", "draws", "behind", "network", "emptied", "alone"})
+OF_SEVERAL_HOSTS = frozenset(
+    {"host", "batch", "own", "draws", "behind", "network", "emptied", "alone", "names"}
+)
 
 
 @check(
@@ -66,18 +68,19 @@ def launch_variables(
     Why it matters: the shell does not stop for it. The ranks start without the variable, or their launcher
     gets an empty option, and they end at once or look for each other in the wrong place.
 
-    How it is known: from the scripts of --launch, as a shell reads them. A blank before or after the `=`
-    sets nothing. A variable that is set, used nowhere and not exported stays in the shell: if the ranks need
-    it, this is a fault, and for a setting of what is logged a warning. A variable that nothing sets while
-    one of a similar name is set and used nowhere is misspelled, and so is an option that a launcher does not
-    have if it has a similar one about ranks. A comment between the lines of a command ends it: its launcher
-    may be left without a program. It counts where a variable is filled in: single quotes leave it to the
-    other host or the container, which have only what they are given; double quotes fill it in once, in the
-    batch script, for all nodes. So it is with a number that is drawn ($RANDOM), by which the hosts shall
-    meet, and with the rank that mpirun gives: in its own command line it is empty. Of a list of options,
-    `$ARGS` is the first word alone, and `apptainer --cleanenv` passes nothing on. A choice by the name of the
-    host must have every host, with a number of its own. A variable that a login sets is not judged. In a
-    container, one that may be given from outside is not judged, and the report says so.
+    How it is known: from the scripts of --launch, as a shell reads them. A blank before or after the `=` sets
+    nothing. A variable that is set, used nowhere and not exported stays in the shell: if the ranks need it,
+    this is a fault, and for a setting of what is logged a warning. A variable that nothing sets while one of
+    a similar name is set and used nowhere is misspelled, and so is an option that a launcher does not have if
+    it has a similar one about ranks. A comment between the lines of a command ends it: its launcher may be
+    left without a program. It counts where a variable is filled in: single quotes leave it to the other host
+    or the container, which have only what they are given; double quotes fill it in once, in the batch script,
+    for all nodes. sudo without -E and env -i drop what was exported. So it is with a number that is drawn
+    ($RANDOM), by which the hosts shall meet, and with the rank that mpirun gives: in its own command line it
+    is empty. Of a list of options, `$ARGS` is the first word alone, and `apptainer --cleanenv` passes nothing
+    on. A choice by the name of the host must have every host, with a number of its own. A variable that a
+    login sets is not judged. In a container, one that may be given from outside is not judged, and the report
+    says so.
 
     What to do: correct the line that the finding shows.
     """
@@ -153,8 +156,11 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     reached from other hosts, unless it publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, no
     other host and no other slot in --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins
     at the port that the head opens. ssh in a loop over the lines of a file reads the rest of them, unless it
-    has -n, -f, an input of its own or a & behind it. A batch script that asks for as many nodes as its
-    launcher has hosts, and starts it with nothing that goes to other nodes, starts it on the first alone.
+    has -n, -f, an input of its own or a & behind it. Quotes around several options make one word of them. The
+    sizes of Lightning's Trainer must be those of srun; a manifest must give its containers as many devices as
+    ranks, an MPIJob as many slots. All names of scontrol are no master. A batch script that asks for as many
+    nodes as its launcher has hosts, and starts it with nothing that goes to other nodes, starts it on the
+    first alone.
 
     What to do: correct the line that the finding shows.
     """
@@ -242,6 +248,11 @@ def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"{name} is filled in before the launcher starts: it is empty for every rank",
             f"{name}, filled in by each rank",
             f"bash -c '… ${name} …' in single quotes behind the launcher",
+        ),
+        "drops": (
+            f"{name} is exported and does not reach the ranks: sudo and env -i drop it",
+            f"{name}, handed over",
+            f"sudo -E, or {name}=… behind sudo or env",
         ),
         "list": (
             f"only the first word of the list {name} is used: the launcher does not get the others",
@@ -345,10 +356,55 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "srun --ntasks-per-node=1 …",
         ),
         "limit": (
-            "the script limits the CPU seconds or the addresses of each rank, and the kernel ends a rank that"
-            " needs more",
+            "the script limits the CPU seconds, the addresses or the open files of each rank, and a rank that"
+            " needs more ends",
             "no such limit",
             "leave the line out",
+        ),
+        "names": (
+            "the master is the names of all nodes: no rank finds a host by them",
+            "the name of the first node",
+            "scontrol show hostnames … | head -n 1",
+        ),
+        "quoted": (
+            "quotes make one word of several options: the launcher does not know it",
+            "no quotes around options",
+            'a list such as ARGS=(…) and "${ARGS[@]}", or no quotes',
+        ),
+        "taken": (
+            f"the rendezvous of the launcher and the program both open {words}",
+            "two ports, or init_method=env://",
+            "another port for the program",
+        ),
+        "trainer": (
+            f"the Trainer has {words} and srun {like}: Lightning stops at its start",
+            "the same number for both",
+            f"{words} and {like} must be one number",
+        ),
+        "limits": (
+            f"the manifest starts more ranks in a container than it gives it devices: {words}",
+            f"at most {like}",
+            f"{like} ranks, or more devices",
+        ),
+        "workers": (
+            f"the manifest starts more ranks than its workers have slots: {words}",
+            f"at most {like}, replicas × slotsPerWorker",
+            f"-np {like}, or more workers",
+        ),
+        "indexed": (
+            "the pods of the Job have no number: JOB_COMPLETION_INDEX is empty in each",
+            "completionMode: Indexed",
+            "completionMode: Indexed in the spec of the Job",
+        ),
+        "short": (
+            "the launcher is ended after minutes, in the middle of the job",
+            "no limit, or one that a job needs",
+            "leave `timeout` out",
+        ),
+        "pinned": (
+            "all ranks of a host share one core: they wait for each other",
+            "cores for each rank",
+            "leave it out, or name all cores",
         ),
         "network": (
             "the container has a network of its own: no other host reaches the master in it",

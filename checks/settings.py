@@ -146,11 +146,19 @@ def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, 
         read = name.split("_")[1] in ("DISTRIBUTED", library, {"NCCL": "CUDA", "HCCL": "NPU"}.get(library))
         if read and (said := env.get(name)) is not None and not re.fullmatch(taken, said):
             yield name, said, words
+    if (
+        backend is Backend.NCCL
+        and env.get("NCCL_NET", "").upper() == "IB"
+        and env.get("NCCL_IB_DISABLE", "0") == "1"
+    ):
+        yield "NCCL_NET", "IB", "Socket, or no NCCL_IB_DISABLE=1: that takes IB away"
     if plan.backend.value is not Backend.HCCL:
         return
     for name, (least, most) in RANGES.items():
         if (said := env.get(name)) is not None and not _is_between(said, least, most):
             yield name, said, f"a whole number of {least} to {most}"
+    if (said := env.get("HCCL_RDMA_TC", "")).isdecimal() and int(said[:3]) % 4 and len(said) < 4:
+        yield "HCCL_RDMA_TC", said, "a multiple of 4, of 0 to 252"
     for name in PORTS:
         if (said := env.get(name)) is not None and not _are_ports(said):
             yield name, said, "auto, or ports and ranges of 1 to 65535 that do not overlap: 60000-60050"

@@ -12,78 +12,10 @@ from dataclasses import dataclass
 
 from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MASTERS, MODULES, PORTS
 from doctor.job.launch.variables import is_kept
+from doctor.text.hostprogram import sections
 from doctor.text.late import late
 
-_CALLED = {
-    (kind, name.replace("_", "[_-]"))
-    for each in LAUNCHERS
-    for name, called in each.options.values.items()
-    for kind in ("master_addr", "master_port", "rdzv_endpoint")
-    if called == kind
-}
-
-
-def _options(*kinds: str) -> str:
-    return "|".join(sorted(name for kind, name in _CALLED if kind in kinds))
-
-
-_JOBS_PORT = r"(?:MASTER|MAIN|DIST|RDZV|RENDEZ|SCHED|CHIEF|TORCH)\w{0,40}PORT"
-_OWN_PORT = rf"(?:{_JOBS_PORT}|PORT)"
-"""The names that people give to the port where ranks meet."""
-_QUOTES = "[\"'\\\\]*"
-_SETS = r"\bset(?:env)?\s{1,4}(?:-{1,2}\w{1,16}\s{1,4}){0,4}"
-"""How csh and fish set a variable."""
-_HOLDS = r"[\"']?(?:\]?\s{0,8}[:=]|,)\s{0,8}"
-"""The text between a name and its value in Python, YAML, TOML and JSON."""
-_PORT = late(
-    rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|{_OWN_PORT})="
-    rf"|\b(?:{'|'.join(PORTS)}|{_JOBS_PORT}){_HOLDS}|{_SETS}(?:{'|'.join(PORTS)}|{_OWN_PORT})\s{{1,4}}){_QUOTES}"
-    rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?(\d{{2,5}})\b",
-    re.IGNORECASE,
-)
-_MEETS_BY_URL = (
-    r"--?(?:dist[_-]url|dist[_-]init[_-]addr|init[_-]method|coordinator(?:[_-]addr(?:ess)?)?)[= ]\s*"
-)
-_ENDPOINT = late(
-    rf"(?:--?(?:{_options('rdzv_endpoint')})[= ]\s*|{_MEETS_BY_URL}|\b(?:MASTER|RDZV|RENDEZ|INIT_METHOD"
-    r"|DIST_URL|(?:JAX_)?COORD(?!S|INATES))\w{0,40}=)[^\s;#]{0,200}?:(\d{2,5})(?![\w.:])",
-    re.IGNORECASE,
-)
-_ADDRESS = late(
-    rf"(?:--?(?:{_options('master_addr')})[= ]\s*|\b(?:{'|'.join(MASTERS)}){_HOLDS}"
-    rf"|{_SETS}(?:{'|'.join(MASTERS)})\s{{1,4}}){_QUOTES}"
-    rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])"
-)
-_COORDINATOR = late(
-    r"(?:\bJAX_COORDINATOR_ADDRESS=|--coordinator[_-]address[= ]|\bray start\b.{0,99}?\s--address[= ]"
-    r"|--(?:dist[_-](?:url|init[_-]addr)|init[_-]method)[= ][\"']?tcp://)[\"']?([\w.-]+):\d"
-)
-_OF_JAX = late(r"(?i)(?:\bJAX_|--|[( ])(num[_-]processes|process[_-]id)[= ]\s?[\"']?([^\s\"',;)]{1,40})")
-ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
-_DRAWS = (
-    r"(?:shuf|uuidgen|mktemp|(?:cat /proc/|python3? -c).{0,200}?\b(?:bind|random|uuid)|date \+\S*?%[NsSTX])\b"
-)
-_DRAWN = (
-    r"(?:\$\(\([^()\n]{0,80}\bS?RANDOM\b[^()\n]{0,80}\)\)|\$\{?S?RANDOM\b\}?|\$\$|\$\{\$\}"
-    rf"|(?:\$\(|`)\s?{_DRAWS}[^)`\n]{{0,200}}[)`]?)"
-)
-"""What is another number each time that a shell reads it."""
-_ON_ITS_DISK = r"file:///(?:tmp|var/tmp|dev/shm)/\S{0,200}"
-_EXPORT = r"(?:export\s+(?:\w{1,80}=\S{0,200}\s+){0,8})?"
-
-
-def _set_in_script(names: Iterable[str], *options: str) -> str:
-    return rf"(?:--?(?:{_options(*options)})[= ]\s*|^{_EXPORT}(?:{'|'.join(names)})=){_QUOTES}"
-
-
-_AT_HOST = rf"--?(?:{_options('rdzv_endpoint')})[= ]\s*[^\s$]{{1,200}}:"
-_OWN = {
-    "own address": late(_set_in_script(MASTERS, "master_addr", "rdzv_endpoint") + ITSELF),
-    "own port": late(rf"(?:{_set_in_script(PORTS, 'master_port')}|{_AT_HOST}){_DRAWN}"),
-    "own id": late(rf"--?rdzv[_-]id[= ]\s*{_QUOTES}[\w.-]{{0,80}}{_DRAWN}"),
-    "own file": late(rf"{_MEETS_BY_URL}{_QUOTES}(?:{_ON_ITS_DISK}|file://\S{{0,200}}?{_DRAWN})"),
-}
-"""What every host that runs a script has for itself although all must have it in common."""
+_TOLD = sections(__file__, "endpoint_mentions.txt")
 ON_ALL = (*(name for each in LAUNCHERS if each.outer for name in each.commands), "pdsh", "clush")
 """Programs that start one command on several hosts."""
 _SPREADING = (
@@ -91,17 +23,30 @@ _SPREADING = (
     *(name for each in LAUNCHERS if each.by_name for name in each.commands),
     *("ssh", "sbatch", "ibrun", "jsrun", "aprun", "pbsdsh", "kubectl", "parallel", "xargs"),
 )
-_ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b")
-"""Words of a script that one host runs for the others, or that one host of a job runs alone."""
-_REMARK = re.compile(r"(?m)(?:^|\s)#(?!SBATCH|PBS|BSUB).*")
 _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
-_STARTER = late(rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])")
-_AWAY = r"--?u(?:nset)?[ =]?"
-_UNSETS = late(
-    r"(?:^(?:(?:set|export|cd)\b[^;]*;\s*)*unset(?:\s+-v)?"
-    rf"|(?:^|[\s;&])env(?:\s+{_AWAY}\w+)*\s+{_AWAY})\s*((?:[A-Z]\w{{2,80}}\s*)+)"
+_PARTS = {
+    **_TOLD["parts"],
+    "masters": "|".join(MASTERS),
+    "ports": "|".join(PORTS),
+    "spreading": "|".join(map(re.escape, _SPREADING)),
+    "names": "|".join(map(re.escape, dict.fromkeys(_NAMES))),
+}
+for _part, _kind in (("address", "master_addr"), ("port", "master_port"), ("endpoint", "rdzv_endpoint")):
+    _called = {n for each in LAUNCHERS for n, called in each.options.values.items() if called == _kind}
+    _PARTS[f"of_{_part}"] = "|".join(sorted(name.replace("_", "[_-]") for name in _called))
+
+
+def _whole(pattern: str) -> str:
+    """A pattern with its parts."""
+    return re.sub(r"@(\w+)@", lambda found: _whole(_PARTS[found[1]]), pattern)
+
+
+_PORT, _ENDPOINT, _ADDRESS, _COORDINATOR, _HOSTS, _OF_JAX, _ON_OTHERS, _STARTER, _UNSETS = (
+    late(_whole(pattern)) for pattern in _TOLD["patterns"].values()
 )
-"""Only lines that surely run: those of a branch are indented, or begin with another word."""
+_OWN = {kind: late(_whole(pattern)) for kind, pattern in _TOLD["own"].items()}
+ITSELF = _PARTS["itself"]
+_REMARK = re.compile(r"(?m)(?:^|\s)#(?!SBATCH|PBS|BSUB).*")
 MOST = 8
 LONGEST = 160
 
@@ -144,6 +89,9 @@ def mentioned(text: str) -> tuple[EndpointMention, ...]:
 
 def settings(text: str) -> Iterator[EndpointMention]:
     """The variables of a job, where the text gives them a value or takes them away."""
+    for number, line in _lines(text):
+        for listed in _HOSTS.findall(line):
+            yield EndpointMention("hosts", listed, number, line.strip()[:LONGEST])
     alone = re.search(r"(?:world[_-]size|num[_-]processes)[= ]1\b", text)
     for number, line in _lines(text):
         for kind, name in (

@@ -235,13 +235,15 @@ def _taken(text: str, home: str) -> Iterator[EndpointMention]:
     """What the commands take from the environment in which each host starts the script, and the default."""
     unlikely = "77177"
     for name in (*MASTERS, *PORTS, "NNODES", "NODE_RANK") if not runs_on_others(text) else ():
-        if re.search(rf"\b{name}\b", text):
+        if re.search(rf"\b(?:{name}|swift|llamafactory-cli)\b", text):
             read = (read_script(text, home, _read_sourced, {name: to}).lines for to in (unlikely, ""))
             for one, other in zip(*map(itemgetter(0), map(one_launch, read)), strict=False):
                 has, had = (each.command.options or each.env for each in (one, other))
                 for key, value in has.items():
                     before, took, after = value.partition(unlikely)
                     default = had.get(key, "").removeprefix(before).removesuffix(after)
+                    if key == "master_addr" and "master_addr" not in text:
+                        default = default or "127.0.0.1"  # what torchrun takes without one
                     if took and not re.search(r"[$`]", default):
                         yield EndpointMention("login", default, one.line, name)
 

@@ -36,8 +36,28 @@ def pods_elsewhere(text: str, file: str, masters: Iterable[str]) -> Iterator[Sli
     for found in filter(None, map(_BELOW.match, {*masters})):
         known = [place for name, *place in named if name == found[2] and place[0]]
         if known and found[3] not in sum(known, ["default"]) and found[1] not in (name for name, *_ in named):
-            line = text[: text.find(found[0])].count("\n") + 1
-            yield Slip("service", "", line, found[0], like=f"{found[1]}.{known[0][0]}")
+            yield Slip("service", "", _line(text, found[0]), found[0], like=f"{found[1]}.{known[0][0]}")
+    for tree in _manifests(text, file):
+        spec, pods = _table(tree.get("spec")), [*_containers(tree)]
+        given = [word for pod in pods for of in ("command", "args") for word in _listed(pod.get(of))]
+        words = " ".join(map(str, [*given, f"nprocPerNode={spec.get('nprocPerNode')}"]))
+        workers = _table(_table(spec.get("mpiReplicaSpecs")).get("Worker")).get("replicas")
+        slots, other = spec.get("slotsPerWorker", 1), spec.get("mpiImplementation", "OpenMPI") != "OpenMPI"
+        devices = max((int(each) for pod in pods if (each := _devices(pod)).isdecimal()), default=0)
+        for kind, option, most in (
+            ("limits", r"nproc[_-]?per[_-]?node", devices),
+            (
+                "workers",
+                r"\s-np?",
+                isinstance(workers, int) and isinstance(slots, int) and workers * slots,
+            ),
+        ):
+            said = re.search(rf"(?i){option}[= ](\d+)", words)
+            if said and most and int(said[1]) > most and "oversubscribe" not in words and not other:
+                yield Slip(kind, "", _line(text, said[1]), said[0][-40:], like=str(most))
+        numbered = spec.get("completionMode") == "Indexed" or tree["kind"] != "Job"
+        if not numbered and "JOB_COMPLETION_INDEX" in words:
+            yield Slip("indexed", "", _line(text, "JOB_COMPLETION_INDEX"), "JOB_COMPLETION_INDEX")
 
 
 def _manifests(text: str, file: str) -> list[dict[str, Any]]:
@@ -83,8 +103,7 @@ def _by_operator(
     pods = sum(int(n) for each in replicas.values() if str(n := each.get("replicas", 1)).isdecimal())
     open_ports = map(_table, _listed(container.get("ports")))
     ports = {port.get("name"): port.get("containerPort") for port in open_ports}
-    limits = _table(_table(container.get("resources")).get("limits"))
-    devices = next((str(n) for name, n in limits.items() if re.search(r"gpu|npu|ascend", name, re.I)), "")
+    devices = _devices(container)
     each = str(_table(tree.get("spec")).get("nprocPerNode") or "")
     each = each if each.isdecimal() else devices
     port = str(ports.get(_PORT_NAME) or _POD)
@@ -94,6 +113,16 @@ def _by_operator(
         return known | {"PET_NNODES": _POD, "PET_RDZV_BACKEND": backend, "PET_RDZV_ENDPOINT": _POD}
     known |= {"PET_MASTER_PORT": port, "MASTER_PORT": port}
     return known | {"PET_MASTER_ADDR": _POD, "PET_NODE_RANK": _POD, "MASTER_ADDR": _POD, "RANK": _POD}
+
+
+def _devices(container: Mapping[str, Any]) -> str:
+    """The devices of a container; "" if it names none."""
+    limits = _table(_table(container.get("resources")).get("limits"))
+    return next((str(n) for name, n in limits.items() if re.search(r"gpu|npu|ascend", name, re.I)), "")
+
+
+def _line(text: str, words: str) -> int:
+    return text[: text.find(words)].count("\n") + 1
 
 
 def _variables(container: Mapping[str, Any]) -> dict[str, str]:

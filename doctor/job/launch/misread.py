@@ -44,6 +44,10 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         yield from _batch(text, all(one.background for one in lines))
         yield from _fewer_nodes(lines, text, script)
         yield from _of_lists(lines, text)
+    plain = re.sub(r"(?m)(?:^|\s)#.*", lambda found: " " * len(found[0]), text)
+    for kind, pattern in _WORDS["slips"].items():
+        if slip := re.search(pattern, plain):
+            yield _at(text, kind, slip.end() - 1)
     for found in _LIMITS.finditer(text):
         yield _at(text, "limit", found.start())
     for one in lines:
@@ -51,7 +55,13 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
             odd = re.match(rf"{OF_AN_EDITOR.pattern}[\w-]+|[^'\"\s]*[“”‘’]", word)
             if odd and (at := re.search(rf"(?:^|\s){re.escape(odd[0])}", text)):
                 yield _at(text, "editor", at.end(), word)
+        for kind, pattern in _WORDS["commands"].items():
+            lost = re.search(pattern, "\t".join(one.words))
+            name = next(iter(sorted({"MASTER_ADDR", "RANK"} & one.names)), "") if kind == "drops" else ""
+            if lost and (name or kind != "drops"):
+                yield Slip(kind, name, one.line, lost[1].replace("\t", " ")[:160], needed=kind != "taken")
         yield from _behind(one)
+        yield from _of_trainer(one, read)
         yield from _deepspeed(one, read)
         for given in _CONFIG.finditer(" ".join(one.words)) if (one.folder, "") in script.needs else ():
             if not one.apart and not _is_made(given[1], script.text):
@@ -78,7 +88,7 @@ def _at(text: str, kind: str, place: int, words: str = "", like: str = "") -> Sl
         "",
         line + 1,
         words or text.split("\n")[line].strip()[:160],
-        needed=kind not in ("unread", "limit"),
+        needed=kind not in ("unread", "limit", "short", "pinned"),
         like=like,
     )
 
@@ -142,6 +152,17 @@ def _behind(one: ShellCommand) -> Iterator[Slip]:
     nodes = re.search(rf"{known.options.spelled('nnodes')} (\S+)".replace("_", "[_-]"), " ".join(words))
     if len(names) > 1 and nodes and nodes[1] != "1":
         yield Slip("behind", "", one.line, " ".join(names), like=one.command.program)
+
+
+def _of_trainer(one: ShellCommand, read: Read) -> Iterator[Slip]:
+    """Sizes of Lightning's Trainer that are not those of srun: it stops at its start."""
+    program = next((word for word in one.words if word.endswith(".py")), "")
+    said = f"{' '.join(one.words)} {read(one, program) or ''}"
+    for size, option in (("num_nodes", "nnodes"), ("devices", "each")) if one.words[0] == "srun" else ():
+        given = re.search(rf"\b[Tt]rainer(?:\.|\((?:[^()]*?\b)?){size}\s*[= ]\s*(\d+)", said)
+        if given and one.command.options.get(option, given[1]) not in (given[1], ""):
+            like = f"{SRUN.options.spelled(option).replace('_', '-')}={one.command.options[option]}"
+            yield Slip("trainer", "", one.line, f"{size}={given[1]}", like=like)
 
 
 def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:

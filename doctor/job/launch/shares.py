@@ -71,7 +71,9 @@ def hosts_of(words: Sequence[str], command: LaunchCommand, text: str, read: Slot
     if ranks is not None and (ranks <= sum(slots[:-1]) if all(slots) else file):
         return {}  # the last one may not be needed
     known = command.launcher.keeps_to_slots if not _MORE_SLOTS.search(text) else ""
-    return found if known and any(re.fullmatch(known, word) for word in own) else dict.fromkeys(found, 0)
+    kept = [word for word in own if known and re.fullmatch(known, word)]
+    one = int(len(kept) > 1 and not file and not is_scheduled(text))  # of a host that is named without any
+    return {host: n or one if kept else 0 for host, n in found.items()}
 
 
 def _number(command: LaunchCommand, name: str) -> int | None:

@@ -174,6 +174,7 @@ class _Shell(ShellWithScripts):
         names = sorted(name for name in self.values.keys() - given if name in needed or is_setting(name))
         yield from found.not_exported((name, name in needed) for name in names if self.lines)
         yield from found.refused(one.command for one in job)
+        yield from found.by_map()
         numbered = [one.names for one in ranks if "RANK" in one.names]
         handed = {*re.findall(r"-x (\w+)(?=\s)", found.whole)}  # mpirun passes them on by their names
         lacks = sorted(_MEETING.difference(*numbered) if numbered else _MEETING & handed)
@@ -410,6 +411,8 @@ class _Shell(ShellWithScripts):
         white = seen.get("HCCL_WHITELIST_DISABLE")
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
+        path = getattr(seen.get("PYTHONPATH"), "shown", seen.get("PYTHONPATH"))
+        self._need(re.findall(r"(?:^|:)(/[^:$'\"\s]+)(?=:|$)", str(path)), "module")
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
         pairs = [*pairwise(("", *line))]
         read += [(to, "read") for of, to in pairs if of[:1] != "-" and _NAMES["configuration"].fullmatch(to)]

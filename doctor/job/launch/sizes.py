@@ -15,20 +15,8 @@ from doctor.text.hostprogram import sections
 _TOLD = sections(__file__, "sizes.txt")
 _GROUPS, _OTHERS, _NOT_MEANT = _TOLD["groups"], _TOLD["others"], _TOLD["not meant"]
 """Size -> options with which its rule is another one."""
-_ELSEWHERE = r"use_checkpoint_args|yaml_cfg|encoder_\w*(?:layers|parallel_size)"
-"""Options which say that sizes come from a file, or that parts of the model have their own."""
-_DIVIDES_MODEL = re.compile(
-    r"(?i)(?<!tokenizers_)parallel|pipe|ulysses|mesh|elastic|auto_?t[pu]|num_stages|\bmpu\b|ring_?attn"
-    r"|(?:^|[_-])[mtpsc]p(?:[_-]?(?:world[_-]?)?(?:size|degree|num))?$|^p$"
-)
-"""Names of options, variables and parts of a configuration with which a rank may not be a replica."""
-_DIFFERS = re.compile(
-    r"(?i)(?:model|tensor|pipeline|sequence|expert|context)_?parallel|PipelineModule|\bmpu\b|mesh|ulysses"
-    r"|batch_size(?:_per_gpu)?[\"']\]|json\.load|\b(?:update|pop)\(|\bdel\b"
-)
-"""Words of a program that may divide the model, or change its configuration."""
+_ELSEWHERE, _DIVIDES_MODEL, _DIFFERS = map(re.compile, _TOLD["words"].values())
 _TRAINER = rf"\b(?:Seq2Seq)?Trainer\(|{READS_CONFIG}"
-"""What hands the configuration to DeepSpeed as it is, if it is an option of the Trainer."""
 
 
 def sizes_in(words: Sequence[str], text: str, read: Callable[[str], str | None]) -> dict[str, int]:
@@ -87,7 +75,7 @@ def _is_whole(words: Sequence[str]) -> bool:
 
 def _of_megatron(words: Sequence[str]) -> dict[str, int]:
     given = _options(words)
-    if not given.keys() & {*_GROUPS.values(), "micro_batch_size"} or _has(given, _ELSEWHERE):
+    if not given.keys() & {*_GROUPS.values(), "micro_batch_size"} or _has(given, _ELSEWHERE.pattern):
         return {}
     found = {key: _number(given.get(name, "")) for key, name in (_GROUPS | _OTHERS).items()}
     whole = _is_whole(words)

@@ -78,6 +78,14 @@ class SlipsOf:
                 if choice[1].count(f"{name}=") == self._text.count(f"{name}=") > 0:
                     yield Slip("host", name, *self._place(rf"\bcase\b.*{_HOST}"), like=choice[1])
 
+    def by_map(self) -> Iterator[Slip]:
+        """The choices by host that are an associative list, as if they were a `case`."""
+        for name, rows in re.findall(r"(?m)^\s*declare\s+-A\s+(\w+)=\(([^()]*)\)", self._text):
+            branches = re.sub(r"\[[\"']?([\w.-]+)[\"']?\]=(\S+)", rf"\1) {name}=\2 ;;", rows)
+            used = re.search(rf"\$\{{{name}\[[\"']?{_HOST}[\"']?\]\}}", self._text)
+            if used and not re.search(rf"\b{name}\[[^\]]*\]=", self._text):
+                yield Slip("host", name, *self._place(rf"\$\{{{name}\["), like=branches)
+
     def refused(self, commands: Iterable[LaunchCommand]) -> Iterator[Slip]:
         """The options about ranks that a launcher does not have, and no program: it stops with its usage."""
         for command in commands:

@@ -145,3 +145,66 @@ def test_hosts_do_not_know_the_names_of_pods(tmp_path: Path) -> None:
     found, why = of_manifest("master-not-here", tmp_path, "trainer-0.meet")
     assert found == []
     assert why == "trainer-0.meet in job.yaml is a name that only pods know"
+
+
+SIZES = """
+apiVersion: kubeflow.org/v2beta1
+kind: {kind}
+metadata: {{name: a}}
+spec:
+  {more}
+  {replicas}:
+    Launcher: {{replicas: 1, template: {{spec: {{containers: [{first}]}}}}}}
+    Worker: {{replicas: 2, template: {{spec: {{containers: [{other}]}}}}}}
+"""
+POD = "{{name: a, image: b, command: [{}], resources: {{limits: {{{}: {}}}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "command", "devices", "says"),
+    [
+        ("MPIJob", "slotsPerWorker: 8", "mpirun, -np, '32', python, t.py", 8, "than its workers have slots"),
+        ("MPIJob", "slotsPerWorker: 8", "mpirun, -np, '16', python, t.py", 8, ""),
+        ("MPIJob", "slotsPerWorker: 8", "mpirun, --oversubscribe, -np, '32', python, t.py", 8, ""),
+        ("MPIJob", "mpiImplementation: Intel", "mpirun, -np, '32', python, t.py", 8, ""),
+        ("PyTorchJob", "nprocPerNode: '8'", "torchrun, t.py", 4, "than it gives it devices"),
+        ("PyTorchJob", "nprocPerNode: '8'", "torchrun, t.py", 8, ""),
+        ("PyTorchJob", "nprocPerNode: auto", "torchrun, t.py", 4, ""),
+        ("PyTorchJob", "a: b", "torchrun, --nproc_per_node=8, t.py", 4, "than it gives it devices"),
+    ],
+)
+def test_sizes_of_a_manifest(
+    kind: str, more: str, command: str, devices: int, says: str, tmp_path: Path
+) -> None:
+    replicas = "mpiReplicaSpecs" if kind == "MPIJob" else "pytorchReplicaSpecs"
+    pod = POD.format(command, "nvidia.com/gpu", devices)
+    other = POD.format("sleep, inf", "nvidia.com/gpu", devices) if kind == "MPIJob" else pod
+    path = tmp_path / "job.yaml"
+    path.write_text(SIZES.format(kind=kind, more=more, replicas=replicas, first=pod, other=other))
+    found = judged("launch-command", [read_launch_files([path])], a_plan("gloo", 2))[0]
+    assert [says in each.summary for each in found] == [True] * bool(says)
+
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a}
+spec:
+  completions: 2
+  MODE
+  template:
+    spec:
+      containers:
+      - name: a
+        image: b
+        args: ["torchrun --nnodes=2 --node_rank=$JOB_COMPLETION_INDEX --master_addr=a-0.a t.py"]
+        command: [bash, -c]
+"""
+
+
+def test_pods_of_a_job_without_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    for mode, times in (("parallelism: 2", 1), ("completionMode: Indexed", 0)):
+        path.write_text(JOB.replace("MODE", mode))
+        found = judged("launch-command", [read_launch_files([path])], a_plan("gloo", 2))[0]
+        assert ["JOB_COMPLETION_INDEX is empty" in each.summary for each in found] == [True] * times

@@ -91,6 +91,32 @@ def test_hosts_that_the_launch_names(tmp_path: Path) -> None:
     assert severities == [None], "there are too many, whatever they are"
 
 
+def test_hosts_of_a_program_that_starts_it_on_several(tmp_path: Path) -> None:
+    line = "torchrun --nnodes=2 --node_rank=%n --master_addr=node1 t.py"
+    for start, named in (
+        (f"pdsh -R ssh -w node1,node3 '{line}'", "node3"),
+        ("python -m paddle.distributed.launch --ips=node1,node3 t.py", "node3"),
+        (f"pdsh -w node[1-2] '{line}'", ""),
+        (f"pdsh -w node3 mkdir -p /data\npdsh -w $HOSTS '{line}'", ""),
+        (f"pdsh -w node1,node3 ls\npdsh -w $HOSTS '{line}'", ""),
+    ):
+        problems, _ = judged(CHECK, [read(tmp_path, f"{start}\n")])
+        told = [each for each in problems if "not named" in each.summary]
+        assert [named in each.summary for each in told] == [True] * bool(named), start
+
+
+def test_hosts_of_open_mpi_without_slots_have_one_each(tmp_path: Path) -> None:
+    for line, wrong in (
+        ("mpirun -np 8 -H node1,node2 -x A python t.py", True),
+        ("mpirun -np 2 -H node1,node2 -x A python t.py", False),
+        ("mpirun -np 8 -H node1,node2 -x A --oversubscribe python t.py", False),
+        ("mpirun -np 8 -hosts node1,node2 -genv A 1 python t.py", False),
+        ("#SBATCH -N2\nmpirun -np 8 -H node1,node2 -x A python t.py", False),
+    ):
+        problems, _ = judged(CHECK, [read(tmp_path, f"{line}\n")])
+        assert ["slots" in each.summary for each in problems] == [True] * wrong, line
+
+
 def hostfile(folder: Path, hosts: str, line: str) -> Launch:
     (folder / "hosts").write_text(hosts)
     (script,) = written(folder, f"{line}\n")

@@ -85,3 +85,14 @@ def test_a_secret_is_not_quoted(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, f"MY_PORTS=29500\n{line}\n")
     assert "train.py" in found.actual
     assert secret not in found.actual
+
+
+def test_a_list_of_numbers_by_host_has_every_host_once(tmp_path: Path) -> None:
+    line = "torchrun --nnodes=2 --node_rank=${RANKS[$(hostname)]} --master_addr=node1 train.py"
+    for rows, says in (
+        ("[node1]=0 [node3]=1", "does not set RANKS on node2"),
+        ("[node1]=1 [node2]=1", "gives two hosts one RANKS"),
+    ):
+        (found,) = problems(tmp_path, f"declare -A RANKS=({rows})\n{line}\n")
+        assert says in found.summary
+        assert found.hosts == ()

@@ -106,3 +106,12 @@ def test_a_file_that_the_login_names(name: str, more: dict[str, str], backend: s
 
 def test_an_address_that_is_named_needs_no_family() -> None:
     assert found({"HCCL_SOCKET_FAMILY": "AF_INET6", "HCCL_IF_IP": "10.0.0.1"}) == []
+
+
+def test_a_network_that_another_variable_takes_away() -> None:
+    off = {"NCCL_NET": "IB", "NCCL_IB_DISABLE": "1"}
+    for login, launch in ((off, {}), ({}, off)):
+        assert [(each.subject, each.hosts) for each in found(login, launch, "nccl")] == [("NCCL_NET", ())]
+    for sound in ({**off, "NCCL_NET": "Socket"}, {**off, "NCCL_IB_DISABLE": "0"}):
+        assert found({}, sound, "nccl") == []
+    assert found({}, off, "gloo") == []

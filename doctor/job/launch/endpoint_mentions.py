@@ -89,9 +89,6 @@ def mentioned(text: str) -> tuple[EndpointMention, ...]:
 
 def settings(text: str) -> Iterator[EndpointMention]:
     """The variables of a job, where the text gives them a value or takes them away."""
-    for number, line in _lines(text):
-        for listed in _HOSTS.findall(line):
-            yield EndpointMention("hosts", listed, number, line.strip()[:LONGEST])
     alone = re.search(r"(?:world[_-]size|num[_-]processes)[= ]1\b", text)
     for number, line in _lines(text):
         for kind, name in (
@@ -100,6 +97,8 @@ def settings(text: str) -> Iterator[EndpointMention]:
         ):
             if is_kept(name):
                 yield EndpointMention(kind, name, number, line.strip()[:LONGEST])
+        for listed in _HOSTS.findall(line):
+            yield EndpointMention("hosts", listed, number, line.strip()[:LONGEST])
         for address in _COORDINATOR.findall(line) if not alone else ():
             yield EndpointMention("coordinator", address, number, line.strip()[:LONGEST])
         for name, said in _OF_JAX.findall(line) if re.search("(?i)coordinator|JAX_", line) else ():

@@ -40,9 +40,9 @@ def pods_elsewhere(text: str, file: str, masters: Iterable[str]) -> Iterator[Sli
     for tree in _manifests(text, file):
         spec, pods = _table(tree.get("spec")), [*_containers(tree)]
         given = [word for pod in pods for of in ("command", "args") for word in _listed(pod.get(of))]
-        words = " ".join(map(str, [*given, f"nprocPerNode={spec.get('nprocPerNode')}"]))
+        words = " ".join(map(str, [*given, *(f"{key} {spec[key]}" for key in spec)]))
         workers = _table(_table(spec.get("mpiReplicaSpecs")).get("Worker")).get("replicas")
-        slots, other = spec.get("slotsPerWorker", 1), spec.get("mpiImplementation", "OpenMPI") != "OpenMPI"
+        slots = spec.get("slotsPerWorker", 1)
         devices = max((int(each) for pod in pods if (each := _devices(pod)).isdecimal()), default=0)
         for kind, option, most in (
             ("limits", r"nproc[_-]?per[_-]?node", devices),
@@ -53,7 +53,12 @@ def pods_elsewhere(text: str, file: str, masters: Iterable[str]) -> Iterator[Sli
             ),
         ):
             said = re.search(rf"(?i){option}[= ](\d+)", words)
-            if said and most and int(said[1]) > most and "oversubscribe" not in words and not other:
+            if (
+                said
+                and most
+                and int(said[1]) > most
+                and not re.search("oversubscribe|Implementation (?!OpenMPI)", words)
+            ):
                 yield Slip(kind, "", _line(text, said[1]), said[0][-40:], like=str(most))
         numbered = spec.get("completionMode") == "Indexed" or tree["kind"] != "Job"
         if not numbered and "JOB_COMPLETION_INDEX" in words:

@@ -42,23 +42,16 @@ def pods_elsewhere(text: str, file: str, masters: Iterable[str]) -> Iterator[Sli
         given = [word for pod in pods for of in ("command", "args") for word in _listed(pod.get(of))]
         words = " ".join(map(str, [*given, *(f"{key} {spec[key]}" for key in spec)]))
         workers = _table(_table(spec.get("mpiReplicaSpecs")).get("Worker")).get("replicas")
-        slots = spec.get("slotsPerWorker", 1)
-        devices = max((int(each) for pod in pods if (each := _devices(pod)).isdecimal()), default=0)
+        each = spec.get("slotsPerWorker", 1)
+        slots = workers * each if isinstance(workers, int) and isinstance(each, int) else 0
+        devices = max((int(n) for pod in pods if (n := _devices(pod)).isdecimal()), default=0)
+        free = re.search("oversubscribe|Implementation (?!OpenMPI)", words)
         for kind, option, most in (
             ("limits", r"nproc[_-]?per[_-]?node", devices),
-            (
-                "workers",
-                r"\s-np?",
-                isinstance(workers, int) and isinstance(slots, int) and workers * slots,
-            ),
+            ("workers", r"\s-np", slots),
         ):
             said = re.search(rf"(?i){option}[= ](\d+)", words)
-            if (
-                said
-                and most
-                and int(said[1]) > most
-                and not re.search("oversubscribe|Implementation (?!OpenMPI)", words)
-            ):
+            if said and most and int(said[1]) > most and not free:
                 yield Slip(kind, "", _line(text, said[1]), said[0][-40:], like=str(most))
         numbered = spec.get("completionMode") == "Indexed" or tree["kind"] != "Job"
         if not numbered and "JOB_COMPLETION_INDEX" in words:

@@ -190,7 +190,7 @@ def _number_of_hosts(
         yield f"{process.source} does not say for how many hosts it is, and its pods may ({said})"
     elif names.launch.unread:
         yield f"{process.source} is for one host, and another job or file of it was left out ({said})"
-    elif not _is_meant_for_each(told) and not {slip.kind for slip in names.launch.slips} & {"quoted", "list"}:
+    elif not _is_meant_for_each(told) and "list" not in {slip.kind for slip in names.launch.slips}:
         problem = _one_host(names, [process], plan, said, _hosts_option(process))
         if process.hostless:
             problem = _no_hosts(problem, hosts)

@@ -1,9 +1,10 @@
 """Ranks of the smoke run that do not start, hang, die, or leave the order of the others."""
 
+import re
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
-from doctor.api import PLAN, VENDORS, Damage, JobPlan, Place, Problem, Scope, check, maybe
+from doctor.api import PLAN, VENDORS, Confidence, Damage, JobPlan, Place, Problem, Scope, check, maybe
 from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.rules.login import START_FILES, environment_of
@@ -77,7 +78,7 @@ def smoke_not_started(
     run the same import by hand on that host. If the rank started and never joined, check names, firewall and
     the interface that the job uses on that host. If PYTHONPATH or PYTHONHOME of the launch, or of
     every login, puts the same other module in the place of one that the framework needs, that line is at
-    fault, and no host.
+    fault, and no host; so it is suspected if the interpreter ends at its start on all hosts alike.
     """
     problems = accused(seen, "smoke-not-started", "join")
     shadowed = _shadowed_alike(seen, plan, logins)
@@ -98,7 +99,9 @@ def _shadowed_alike(seen: SmokeRounds, plan: JobPlan, logins: Mapping[str, Envir
         given = {environment_of(plan, logins.get(host)).get(name, "") for host in seen.hosts}
         folders = [f"{each.rstrip('/')}/" for each in "".join(given).split(":") if each]
         folders = [each for each in folders if not each.startswith(own)]
-        if len(given) > 1 or not all(any(f in s.evidence[0].text for f in folders) for s in starts):
+        proven = all(any(f in s.evidence[0].text for f in folders) for s in starts)
+        before_all = re.match(r"\S+ ended early \(exit status \d", starts[0].actual) is not None
+        if len(given) > 1 or not folders or not (proven or before_all):
             continue
         words, line = starts[0].summary.partition(": ")[2], plan.lines.get(name, "the launch")
         return Problem(
@@ -108,6 +111,7 @@ def _shadowed_alike(seen: SmokeRounds, plan: JobPlan, logins: Mapping[str, Envir
             subject=f"{name}={given.pop()}",
             where=tuple(Place(host=host) for host in seen.hosts),
             evidence=starts[0].evidence,
+            confidence=Confidence.CERTAIN if proven else Confidence.SUSPECT,
             commands=(
                 f"# Correct {name} in {line}."
                 if name in plan.env

@@ -43,9 +43,9 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
     position, partly = 0, False
     while position < len(words):
         word = OF_AN_EDITOR.sub("--", words[position], 1)
-        if word == NOT_KNOWN:
+        if word == NOT_KNOWN or re.match(r"--?\w[\w-]*[= ][^\s(`]+ +--?\w", word):  # several, in quotes
             partly, position = True, position + 1
-            shown.append(word)
+            shown.append(NOT_KNOWN)
             continue
         if word == "--":
             position += 1

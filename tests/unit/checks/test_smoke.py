@@ -147,6 +147,43 @@ def test_a_module_that_every_login_puts_in_the_place_of_another(
     assert sorted("".join(each.hosts) for each in found) == hosts
 
 
+@pytest.mark.parametrize(
+    ("paths", "words", "hosts"),
+    [
+        (["/opt/site"] * 4, ["exit status 3): SystemExit: 3"] * 2, [""]),
+        (["/opt/site"] * 3 + ["/opt/other"], ["exit status 3): SystemExit: 3"] * 2, ["n1", "n2"]),
+        ([""] * 4, ["exit status 3): SystemExit: 3"] * 2, ["n1", "n2"]),
+        (["/opt/site"] * 4, ["exit status 3): a", "exit status 3): b"], ["n1", "n2"]),
+        (["/opt/site"] * 4, ["signal 9): Killed"] * 2, ["n1", "n2"]),
+    ],
+)
+def test_an_interpreter_that_ends_at_its_start_on_every_host(
+    paths: list[str], words: list[str], hosts: list[str]
+) -> None:
+    """What all are given alike is suspected, as a sitecustomize that it finds there; else the hosts are."""
+    rounds = []
+    for host, said in zip(("n1", "n2"), words, strict=True):
+        ended = f"python3 ended early ({said}"
+        seen = (Evidence("agent", ended),)
+        summary = f"it could not start its ranks: {ended}"
+        blamed = charge(
+            "smoke-not-started", hosts=(host,), kind="host", summary=summary, actual=ended, evidence=seen
+        )
+        result = healthy(plan_of(hosts=4, each=2, tp=2))
+        for other in NAMES:
+            result = with_host(result, other, version="")
+        rounds.append(run(blamed, of=result))
+    known = {
+        (n, ENVIRONMENT.name): Environment({"PYTHONPATH": each} if each else {})
+        for n, each in zip(NAMES, paths, strict=True)
+    }
+    found = [
+        r for r in judged(*rounds, known=known) if r.check == "smoke-not-started" and r.status is Status.FAIL
+    ]
+    assert sorted("".join(each.hosts) for each in found) == hosts
+    assert all(each.problem and each.problem.subject for each in found if not each.hosts)
+
+
 @pytest.mark.parametrize("check", FAULTS + WARNINGS)
 def test_a_charge_names_its_rank(check: str) -> None:
     seen = (Evidence("page", "step 3"),)

@@ -106,7 +106,7 @@ class Cuda(_Accelerator):
         dump = _answer_of(
             lambda: importlib.import_module("torch._C._distributed_c10d")._dump_nccl_trace_json()
         )
-        said = ("NCCL", "\n".join(evidence.said())), ("Flight Recorder", evidence.recorded(dump))
+        said = ("NCCL", "\n".join(evidence.said())[:4000]), ("Flight Recorder", evidence.recorded(dump))
         return _paragraphs(*said, ("NCCL RAS", evidence.ras()))
 
 

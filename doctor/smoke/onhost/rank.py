@@ -51,7 +51,8 @@ def run(
         code = 3
         text = {"type": type(error).__name__, "text": str(error)[:2000]}
         say({"ev": "error", **text, "trace": traceback.format_exc()[-4000:]})
-        os.write(2, "\n".join(evidence.said("NCCL WARN")).encode())
+        with suppress(OSError):
+            os.write(2, "\n".join(evidence.said("NCCL WARN")).encode())
     os._exit(code)
 
 

@@ -238,6 +238,11 @@ def test_a_rank_hears_what_nccl_says_of_its_network(monkeypatch: pytest.MonkeyPa
     ]
     monkeypatch.setattr(evidence, "ras", lambda: "")
     assert Cuda(0).evidence().startswith("NCCL:\n")
+    many = "".join(f"node1:7:7 [0] x.cc:1 NCCL WARN {n} {'x' * 500}\n" for n in range(5000))
+    with open(wanted["NCCL_DEBUG_FILE"], "w") as file:
+        file.write(many)
+    assert [len(line) for line in evidence.said()] == [200] * 64
+    assert len(Cuda(0).evidence()) < 5000, "a report of a hang has its limit"
 
 
 @pytest.mark.usefixtures("api")

@@ -21,6 +21,7 @@ MOST_READY = 100_000
 """The most ranks that a list of those that are ready may imply."""
 _OF_NOBODY = {"schedulers", "supervisor", "deepspeed-child", "deepspeed-others-ended"}
 """Symptoms, and families of them, whose lines no rank writes, whatever else its file holds."""
+_LEFT_OUT = re.compile(r"\b(?:Ignor(?:e|ed|ing)|Skip(?:ped|ping)?) ")
 _OF_OTHERS = {SuspectKind.NAMES, SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED}
 
 
@@ -132,6 +133,8 @@ def _on_device(taken: Mapping[str, str], by: Party, places: PartyMaps) -> tuple[
 
 def _counts(sighting: Sighting, file: LogFile) -> bool:
     needs, last = sighting.symptom.needs, sighting.last
+    if _LEFT_OUT.search(last.text[:200]) and last.form is Form.PLAIN and last.level in ("", "INFO", "DEBUG"):
+        needs = "end"
     if needs in ("", "effect", "differs") or (
         needs == "repeated" and (sighting.count > 1 or is_raised(last))
     ):

@@ -10,9 +10,9 @@ _DATA = rf"{_ASKED}|user|samples?|examples?|input|outputs?|texts?|content"
 """Keys of records: a line without a level may be what a wrapper tells of the output of its program."""
 _SAYS = (
     r"^(?:User|Assistant|Human|Question|Answer|Prompt|Completion|Generated|Instruction|Q|A): .*"
-    r"|^(?:[ \w]{0,60}\])? ?(?:Ignor(?:e|ed|ing)|Skip(?:ped|ping)?) .*"
+    r"|^(?:[ \w]{0,60}\])? ?(?:Ignor(?:e|ed|ing)|Skip(?:ped|ping)?) .*\bmodule\b.*"
 )
-"""What was said to a model or by it; an error that the program goes on without."""
+"""What was said to a model or by it; a module that the program goes on without."""
 
 
 def _pattern(words: str, more: str = "") -> re.Pattern[str]:

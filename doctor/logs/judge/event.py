@@ -95,7 +95,8 @@ def event_of(sighting: Sighting, file: LogFile, places: PartyMaps, writer: Write
         )
         if not about and kind is not SuspectKind.NAMES:
             itself = line.form is Form.MPI and "Signal: " in line.text  # the crash handler of Open MPI
-            launcher = line.form in (Form.MPI, Form.SLURM) and by.rank is None and not itself
+            launcher = line.form in (Form.MPI, Form.SLURM) or symptom.id == "kubernetes-container-ended"
+            launcher &= by.rank is None and not itself
             about = (by,) if key(by)[0] != "file" and not launcher else ()
     else:
         of_peer = any("(?P<peer_" in each for each in (symptom.take, *symptom.below))

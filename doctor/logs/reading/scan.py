@@ -5,8 +5,10 @@ Most lines are never touched: only lines with a marked sentence (sentences.py) a
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from itertools import takewhile
 
 from doctor.agents.onhost.kernel_words import own_words
@@ -109,6 +111,7 @@ class _Scanner:
         self._losses: Losses | None = None
         self._progress = PartProgress(self._parse)
         self._clock = Clock(found.written)
+        self._said = lru_cache(2 * HEAD)(said_of)
         self._layout = PrefixLayout()
         self._begun, self._head = False, b""
         self._starts = dict[bytes, int]()
@@ -254,7 +257,7 @@ class _Scanner:
             found.odd[meaning.odd] = known[0], replace(known[1], times=known[1].times + repeat.times)
 
     def _parse(self, text: str) -> LineFacts:
-        return said_of(text, self._layout, self._clock)
+        return self._said(text, self._layout, self._clock)
 
     def end(self) -> None:
         self._end_part()
@@ -280,36 +283,31 @@ class _Scanner:
         bars = found.progress.values()  # a bar prints its last states again when the program ends
         on = max((each.since if BAR.search(each.text) else each.number for each in bars), default=0)
         old = {wording: each for wording, each in found.odd.items() if each[1].number < on}
-        for wording in old:
-            del found.odd[wording]
+        found.odd = {wording: each for wording, each in found.odd.items() if wording not in old}
         self._most_odd, self._at_end = len(found.odd) + MOST_ODD, True
-        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
-        for start, end in window.last(HEAD):
+        last = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
+        places = dict(zip(range(last, 0, -1), window.last(HEAD), strict=False))
+        for number, (start, end) in places.items():
             if number <= on:
                 break
             for text in states(window.data[start:end]):
-                facts = self._parse(text)
+                facts = copy(self._parse(text))
                 ends_traceback(text, facts, window.around(start, end, text[: facts.prefix]))
                 if not self._decide(text, facts):
                     self._odd(window, start, end, number, text, facts)
-            number -= 1
         self._most_odd, self._at_end = MOST_ODD, False
         for wording, each in old.items():
             found.odd.setdefault(wording, each)
-        self._cut_off(window)
+        self._cut_off(window, places)
 
-    def _cut_off(self, window: Window) -> None:
-        places = [*window.last(HEAD)][::-1]
-        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n") - len(places) + 1
-        at = dict(enumerate(places, number))
-        lines = [
-            (line, text) for line, (start, end) in at.items() for text in states(window.data[start:end])[-1:]
-        ]
+    def _cut_off(self, window: Window, places: Mapping[int, tuple[int, int]]) -> None:
+        at = reversed(places.items())
+        lines = [(line, text) for line, (start, end) in at for text in states(window.data[start:end])[-1:]]
         cuts = cut_tracebacks(lines)
         for each in cuts:
-            facts = self._parse(each.text)
+            facts = copy(self._parse(each.text))
             facts.form = Form.PYTHON
-            spawned(facts, window.around(*at[each.number]).above()[:3])
+            spawned(facts, window.around(*places[each.number]).above()[:3])
             self._found.odd[f"{CUT_OFF} {each.prefix}"] = (
                 who_of(facts),
                 self._made(each.number, each.text, facts),
@@ -337,7 +335,7 @@ class _Scanner:
         tells = bool(what & TELLS) and any(map(raw.__contains__, learn.TRIGGERS))
         odd = bool(what & ODD) and complaint.may_complain(raw)
         for text in states(raw) if matched or tells or odd else ():
-            facts = self._parse(text)
+            facts = copy(self._parse(text))
             if text.startswith("  ", facts.start):
                 around = lines.window.around(*lines.span(place))
                 in_table(text, facts, around, self._layout, self._clock)
@@ -514,7 +512,7 @@ class _Scanner:
         prefix = text[: facts.start]
         for line in below:
             if line.strip() and line.startswith(prefix):
-                after = said_of(line, self._layout, self._clock)
+                after = self._parse(line)
                 ends = "sigkill_handler]" in line  # DeepSpeed's launcher ends the others
                 return after.form is Form.PLAIN and after.headed and not (ends or says_step(line))
         return False

@@ -555,8 +555,7 @@ class _Scanner:
                 continue
             facts = self._parse(text)
             plain = not head and facts.form is Form.PLAIN and facts.level not in ("ERROR", "FATAL")
-            over = plain and says_finished(text[facts.prefix :])
-            over = over or (not head and says_group_finished(text))
+            over = (plain and says_finished(text[facts.prefix :])) or (not head and says_group_finished(text))
             if over or (not head and found.last is None):
                 line = self._made(ends - window.data.count(b"\n", start, window.end), text, facts)
                 found.last = found.last or line

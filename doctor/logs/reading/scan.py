@@ -5,7 +5,7 @@ Most lines are never touched: only lines with a marked sentence (sentences.py) a
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
@@ -300,7 +300,7 @@ class _Scanner:
             found.odd.setdefault(wording, each)
         self._cut_off(window, places)
 
-    def _cut_off(self, window: Window, places: Mapping[int, tuple[int, int]]) -> None:
+    def _cut_off(self, window: Window, places: dict[int, tuple[int, int]]) -> None:
         at = reversed(places.items())
         lines = [(line, text) for line, (start, end) in at for text in states(window.data[start:end])[-1:]]
         cuts = cut_tracebacks(lines)

@@ -36,7 +36,7 @@ def _row(name: str, runs: Sequence[Outcome]) -> list[str]:
     if not runs:
         return []
     codes = Counter(each.code for each in runs)
-    warned = Counter(word[1] for each in runs for said in each.said if (word := said.split())[0] == "WARN")
+    warned = Counter(word[1] for each in runs for said in each.said if (word := said.split())[:1] == ["WARN"])
     taken = [each.seconds for each in runs]
     return [
         name,

@@ -78,6 +78,7 @@ def event_of(sighting: Sighting, file: LogFile, places: PartyMaps, writer: Write
     line, taken, symptom = sighting.first, sighting.taken, sighting.symptom
     of_nobody = not _OF_NOBODY.isdisjoint((symptom.family, symptom.id))
     by = Party(host=line.who.host) if of_nobody else writer(line)
+    by = Party() if symptom.id == "kubernetes-container-ended" else by
     about = tuple(places.settled(each, None) for each in (*named(taken), *_not_ready(taken, file)))
     guilty = tuple(places.settled(each, None) for each in named(taken, "guilty_"))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
@@ -95,8 +96,7 @@ def event_of(sighting: Sighting, file: LogFile, places: PartyMaps, writer: Write
         )
         if not about and kind is not SuspectKind.NAMES:
             itself = line.form is Form.MPI and "Signal: " in line.text  # the crash handler of Open MPI
-            launcher = line.form in (Form.MPI, Form.SLURM) or symptom.id == "kubernetes-container-ended"
-            launcher &= by.rank is None and not itself
+            launcher = line.form in (Form.MPI, Form.SLURM) and by.rank is None and not itself
             about = (by,) if key(by)[0] != "file" and not launcher else ()
     else:
         of_peer = any("(?P<peer_" in each for each in (symptom.take, *symptom.below))

@@ -11,22 +11,18 @@ from doctor.api import (
     PLAN,
     RANKS,
     Backend,
-    Capture,
     Confidence,
     Damage,
     Evidence,
     Expect,
-    Fact,
     Here,
     JobPlan,
     Place,
     Problem,
-    Read,
     Severity,
     Skip,
     Sphere,
     check,
-    files,
     maybe,
 )
 from doctor.facts.job import LAUNCHES
@@ -45,7 +41,7 @@ from doctor.facts.memory import MB, SWAP, Swap
 from doctor.facts.network import LISTENERS, BoundPort
 from doctor.facts.run import MESH
 from doctor.facts.software import VERSIONS, Versions, cann_version
-from doctor.facts.system import KERNEL, Kernel
+from doctor.facts.system import KERNEL, TUNING, Kernel
 from doctor.job.launch.process_env import Launch
 from doctor.job.plan import HCCL_PORTS_UP_TO_8_0
 from doctor.mesh import MeshResult
@@ -85,27 +81,13 @@ class CpuPace:
     numa_nodes: int
 
 
-def _pace(capture: Capture) -> CpuPace:
-    found = files(capture)
+def pace_of(found: Mapping[str, str]) -> CpuPace:
     governors = Counter(text.strip() for path, text in found.items() if path.endswith("/scaling_governor"))
     del governors[""]
     nodes = sum(len(part) for part in ranges(found.get("/sys/devices/system/node/online", "0")))
     return CpuPace(
         governors, found.get("/proc/sys/kernel/numa_balancing", "0").strip() not in ("", "0"), nodes
     )
-
-
-PACE = Fact(
-    "pace",
-    Read(
-        (
-            "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
-            "/proc/sys/kernel/numa_balancing",
-            "/sys/devices/system/node/online",
-        )
-    ),
-    _pace,
-)
 
 
 @check(
@@ -509,20 +491,21 @@ def kernel_not_smp(kernel: Kernel) -> Iterator[Problem]:
 
 @check(
     "cpu-governor",
-    PACE,
+    TUNING,
     EXPECT,
     damage=Damage.LOAD,
     severity=Severity.WARN,
     remedy="set-governor",
     sphere=Sphere.HOST,
 )
-def cpu_governor(pace: CpuPace, expect: Expect) -> Iterator[Problem]:
+def cpu_governor(found: Mapping[str, str], expect: Expect) -> Iterator[Problem]:
     """CPUs save power instead of running at full speed.
 
     Why it matters: one host that clocks its CPUs down makes every collective of the job wait for it.
 
     What to do: set the governor to performance, and keep it there (cpupower service, tuned profile).
     """
+    pace = pace_of(found)
     other = {name: count for name, count in pace.governors.items() if name != expect.cpu_governor}
     if other:
         yield Problem(
@@ -541,13 +524,13 @@ def cpu_governor(pace: CpuPace, expect: Expect) -> Iterator[Problem]:
 
 @check(
     "numa-balancing",
-    PACE,
+    TUNING,
     damage=Damage.LOAD,
     severity=Severity.WARN,
     remedy="stop-numa-balancing",
     sphere=Sphere.HOST,
 )
-def numa_balancing(pace: CpuPace) -> Iterator[Problem]:
+def numa_balancing(found: Mapping[str, str]) -> Iterator[Problem]:
     """The kernel moves memory between NUMA nodes on its own.
 
     Why it matters: automatic NUMA balancing unmaps pages to see which CPUs use them. The page faults show as
@@ -555,6 +538,7 @@ def numa_balancing(pace: CpuPace) -> Iterator[Problem]:
 
     What to do: switch it off on hosts that train.
     """
+    pace = pace_of(found)
     if pace.numa_balancing and pace.numa_nodes > 1:
         yield Problem(
             "automatic NUMA balancing is on",

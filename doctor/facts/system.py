@@ -19,7 +19,7 @@ def _identity(capture: Capture) -> str:
 
 IDENTITY = Fact("identity", Read(("/proc/sys/kernel/hostname",)), _identity)
 """The host's own name."""
-TUNING = Fact("tuning", Read(tuple(host_program(__file__, "tuning.txt").split())), files)
+TUNING = Fact("pace", Read(tuple(host_program(__file__, "tuning.txt").split())), files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 from checks.folders import Folder
-from checks.kernel import PACE
 from doctor.api import Expect, Here, JobPlan
 from doctor.facts.groups import GroupLimit
 from doctor.facts.limits import CPUS, LIMITS, PORTS, Limits, Ports
@@ -13,7 +12,7 @@ from doctor.facts.memory import MEMORY, SEGMENTS, SPACES, SWAP, Spaces
 from doctor.facts.network import BoundPort
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
 from doctor.facts.software import Environment
-from doctor.facts.system import Nameplate
+from doctor.facts.system import TUNING, Nameplate
 from doctor.job.needs import FolderNeed
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
@@ -240,7 +239,7 @@ ROWS: dict[str, Row] = {
     "cpu-governor": lambda slow=16, fast=4: (
         (
             held(
-                PACE,
+                TUNING,
                 {
                     f"/sys/devices/system/cpu/cpu{n}/cpufreq/scaling_governor": "powersave"
                     if n < slow
@@ -255,7 +254,7 @@ ROWS: dict[str, Row] = {
     "numa-balancing": lambda nodes=4: (
         (
             held(
-                PACE,
+                TUNING,
                 {"/proc/sys/kernel/numa_balancing": "1", "/sys/devices/system/node/online": f"0-{nodes - 1}"},
             ),
         ),

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from checks.kernel import PACE
+from checks.kernel import pace_of
 from doctor.api import Fact
 from doctor.devices import AMD, ASCEND, NVIDIA
 from doctor.errors import UnreadableOutput
 from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PORTS, RDMA, Limits, Ports
-from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, MACHINE, VIEW, Devices
+from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, MACHINE, TUNING, VIEW, Devices
 from doctor.model import View
 from tests.support.captures import held, printed, sample
 from tests.support.cases import cases, from_cases
@@ -64,13 +64,15 @@ def test_settings_that_slow_a_host_down() -> None:
         for n in range(4)
     }
     rest = {"/proc/sys/kernel/numa_balancing": "1", "/sys/devices/system/node/online": "0-1,4"}
-    pace = held(PACE, cpus | rest)
+    found = held(TUNING, cpus | rest)
+    pace = pace_of(found)
     assert (pace.governors, pace.numa_balancing, pace.numa_nodes) == (
         {"performance": 1, "powersave": 3},
         True,
         3,
     )
-    bare = held(PACE, {})
+    nothing = held(TUNING, {})
+    bare = pace_of(nothing)
     assert (bare.governors, bare.numa_balancing, bare.numa_nodes) == ({}, False, 1)
 
 

@@ -91,7 +91,7 @@ def test_the_setting_in_brackets_is_told(text: str, word: str) -> None:
     """The kernel lists all that there are, and marks one."""
     usual = {"/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]"}
     other = dict.fromkeys(usual, text)
-    answers = {n: {"tuning": usual} for n in (1, 2, 4)} | {3: {"tuning": other}}
+    answers = {n: {"pace": usual} for n in (1, 2, 4)} | {3: {"pace": other}}
     found = row("huge_pages", answers)
     assert found.shown == dict.fromkeys(("node1", "node2", "node4"), "never") | (
         {"node3": word} if word else {}

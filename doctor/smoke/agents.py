@@ -133,11 +133,9 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
             self.watch.pages(host, said, now)
         elif isinstance(said, messages.SmokeAgentReady):
             host.ready_at = host.ready_at if host.ready else now
-            host.ready = True
-            host.heard |= {"cores": said.cores, "load": said.load}
+            host.ready, host.heard["cores"], host.heard["load"] = True, said.cores, said.load
         elif isinstance(said, messages.FrameworkImport):
-            host.imported_at = now
-            host.heard |= {"python": said.path, "version": said.version}
+            host.imported_at, host.heard["python"], host.heard["version"] = now, said.path, said.version
         elif isinstance(said, messages.Store):
             if host.host == self.plan.head:
                 self.ports[said.cell] = said.port

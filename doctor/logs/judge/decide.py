@@ -180,8 +180,9 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     found = [each for each in case.events if each.kind is not SuspectKind.NAMES or not each.overcome]
     several = (tuple(each for each in found if each.kind is kind) for kind in _TELLING)
     events = next(filter(None, several), None)
-    if events is None:
-        return None
+    own = own_exception(case) if events and events[0].kind is SuspectKind.CONFIRMS else None
+    if events is None or own:  # who says that a process failed does not say why
+        return own
     head = first_cause(events)
     told_why = (each for each in case.of(SuspectKind.CONFIRMS, SuspectKind.AFTER) if explains(each, head))
     head = next(told_why, head)

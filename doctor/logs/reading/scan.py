@@ -504,8 +504,9 @@ class _Scanner:
         return self._parse(line).form not in (Form.PLAIN, Form.KERNEL)
 
     def _caught(self, text: str, facts: LineFacts, above: list[str], below: list[str]) -> bool:
-        """Whether Python ignored the exception, or the next line is a log record: then the script goes on.
-        Steps below prove less: the judge weighs them.
+        """Whether Python ignored the exception, or the next line is a log record: then the script goes on,
+        unless that tells of an error or DeepSpeed's launcher ends the others. Steps below prove less: the
+        judge weighs them.
         """
         if _headed(above, "Exception ignored in", "Error in atexit._run_exitfuncs"):
             return True
@@ -513,7 +514,7 @@ class _Scanner:
         for line in below:
             if line.strip() and line.startswith(prefix):
                 after = self._parse(line)
-                ends = "sigkill_handler]" in line  # DeepSpeed's launcher ends the others
+                ends = "sigkill_handler]" in line or after.level in ("ERROR", "FATAL")
                 return after.form is Form.PLAIN and after.headed and not (ends or says_step(line))
         return False
 

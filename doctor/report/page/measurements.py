@@ -356,7 +356,7 @@ def _software(said: _PassedResults) -> str:
     )
 
 
-_UNNAMED = ("os", "kernel", "python_path")
+_UNNAMED = ("os", "kernel", "python_path", "governor", "numa_balancing", "huge_pages", "swappiness")
 
 
 def _training(said: _PassedResults) -> str:

@@ -50,3 +50,20 @@ def test_two_ranks_that_ended_may_each_have_raised_it(tmp_path: Path) -> None:
     other = ENDED.replace("node3", "node4").replace("task 5", "task 9")
     found = pasted(tmp_path, raised(VALUE) + ENDED + other)
     assert all("exception of the program" not in charge.says for charge in found.charges)
+
+
+HEAD = "[2026-11-20 03:53:36 TP3] Scheduler hit an exception: "
+ERROR = "[ERROR] the pool lost its main process\n"
+
+
+@pytest.mark.parametrize("text", [raised(VALUE) + ERROR, HEAD + raised(VALUE), HEAD + raised(VALUE) + ERROR])
+def test_who_says_that_something_failed_does_not_say_why(text: str, tmp_path: Path) -> None:
+    """The line above it, or a line of another process that is at level ERROR below it."""
+    (charge, *_) = pasted(tmp_path, text).charges
+    assert charge.says.startswith(f"the program ended with an exception: {VALUE}")
+
+
+@pytest.mark.parametrize("head", ["", HEAD])
+def test_a_record_below_it_shows_that_the_script_goes_on(head: str, tmp_path: Path) -> None:
+    text = head + raised(VALUE) + "".join(f"[INFO] answered request {n}\n" for n in range(50))
+    assert not any(VALUE in charge.says for charge in pasted(tmp_path, text).charges)

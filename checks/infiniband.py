@@ -419,7 +419,7 @@ def smoke_gpudirect_off(seen: SmokeRounds) -> Iterator[Problem]:
         if direct and lacking:
             yield Problem(
                 "NCCL does not send from the memory of the GPUs (GPUDirect RDMA), as other hosts do",
-                expected=f"GDRDMA, as on {fold(direct)} with the same {product or 'GPUs'}",
+                expected=f"GDRDMA, as on {fold(direct)} with the same {product[:60] or 'GPUs'}",
                 actual=", ".join(dict.fromkeys(ways[lacking[0]]))[:200],
                 subject="the network of NCCL",
                 hosts=tuple(lacking),

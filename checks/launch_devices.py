@@ -118,7 +118,6 @@ def launch_devices(
             confidence=Confidence.STRONG,
             evidence=(Evidence(f"{plan.vendor.files}*", f"at most {most} on a host, of {fold([*devices])}"),),
             commands=(
-                f"ls -d {plan.vendor.files}[0-9]*",
                 remark(f"name {thing}s 0 to {most - 1}" if named else f"start {most} ranks on a host"),
             ),
         )

@@ -159,10 +159,11 @@ def _of_trainer(one: ShellCommand, read: Read) -> Iterator[Slip]:
     program = next((word for word in one.words if word.endswith(".py")), "")
     said = f"{' '.join(one.words)} {read(one, program) or ''}"
     for size, option in (("num_nodes", "nnodes"), ("devices", "each")) if one.words[0] == "srun" else ():
-        given = re.search(rf"\b[Tt]rainer(?:\.|\((?:[^()]*?\b)?){size}\s*[= ]\s*(\d+)", said)
-        if given and one.command.options.get(option, given[1]) not in (given[1], ""):
-            like = f"{SRUN.options.spelled(option).replace('_', '-')}={one.command.options[option]}"
-            yield Slip("trainer", "", one.line, f"{size}={given[1]}", like=like)
+        given = re.findall(rf"\b[Tt]rainer(?:\.|\((?:[^()]*?\b)?){size}\s*[= ]\s*(\d+)", said)
+        asked = one.command.options.get(option, "")
+        if len(given) >= max(1, said.count("Trainer(")) and asked not in (*given, ""):
+            like = f"{SRUN.options.spelled(option).replace('_', '-')}={asked}"
+            yield Slip("trainer", "", one.line, f"{size}={given[0]}", like=like)
 
 
 def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:

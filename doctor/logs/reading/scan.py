@@ -504,9 +504,8 @@ class _Scanner:
         return self._parse(line).form not in (Form.PLAIN, Form.KERNEL)
 
     def _caught(self, text: str, facts: LineFacts, above: list[str], below: list[str]) -> bool:
-        """Whether Python ignored the exception, or the next line is a log record: then the script goes on,
-        unless that tells of an error or DeepSpeed's launcher ends the others. Steps below prove less: the
-        judge weighs them.
+        """Whether Python ignored the exception, or a log record follows that tells neither of an error nor of
+        DeepSpeed's launcher: then the script goes on. Steps below prove less: the judge weighs them.
         """
         if _headed(above, "Exception ignored in", "Error in atexit._run_exitfuncs"):
             return True

@@ -504,16 +504,16 @@ class _Scanner:
         return self._parse(line).form not in (Form.PLAIN, Form.KERNEL)
 
     def _caught(self, text: str, facts: LineFacts, above: list[str], below: list[str]) -> bool:
-        """Whether Python ignored the exception, or a log record follows that tells neither of an error nor of
-        DeepSpeed's launcher: then the script goes on. Steps below prove less: the judge weighs them.
+        """Whether Python ignored the exception, or the next line is a log record, errors aside: then
+        the script goes on. Steps below prove less: the judge weighs them.
         """
         if _headed(above, "Exception ignored in", "Error in atexit._run_exitfuncs"):
             return True
         prefix = text[: facts.start]
-        for line in below:
+        for line in [each for each in below if self._parse(each).level not in ("ERROR", "FATAL")]:
             if line.strip() and line.startswith(prefix):
                 after = self._parse(line)
-                ends = "sigkill_handler]" in line or after.level in ("ERROR", "FATAL")
+                ends = "sigkill_handler]" in line  # DeepSpeed's launcher ends the others
                 return after.form is Form.PLAIN and after.headed and not (ends or says_step(line))
         return False
 

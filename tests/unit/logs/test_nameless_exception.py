@@ -63,7 +63,8 @@ def test_who_says_that_something_failed_does_not_say_why(text: str, tmp_path: Pa
     assert charge.says.startswith(f"the program ended with an exception: {VALUE}")
 
 
-@pytest.mark.parametrize("head", ["", HEAD])
-def test_a_record_below_it_shows_that_the_script_goes_on(head: str, tmp_path: Path) -> None:
-    text = head + raised(VALUE) + "".join(f"[INFO] answered request {n}\n" for n in range(50))
+@pytest.mark.parametrize("between", ["", ERROR, 3 * ERROR])
+@pytest.mark.parametrize("on", [1, 50])
+def test_a_record_below_it_shows_that_the_script_goes_on(between: str, on: int, tmp_path: Path) -> None:
+    text = raised(VALUE) + between + "".join(f"[INFO] answered request {n}\n" for n in range(on))
     assert not any(VALUE in charge.says for charge in pasted(tmp_path, text).charges)

@@ -27,8 +27,9 @@ from doctor.rules.launch_names import remark
 from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
-ELSEWHERE = ("data", "env", "model", "module")
-"""Data that a program may fetch or name otherwise, and an environment by a name that has several places."""
+ELSEWHERE = ("data", "env", "model", "module", "search")
+"""Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
+in which Python only searches."""
 BROUGHT = ("read", "file", "volume", *ELSEWHERE)
 """What the script, or somebody else, may bring before it is read."""
 SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")
@@ -119,7 +120,9 @@ def launch_files_missing(
                     subject=path,
                     hosts=() if everywhere else tuple(hosts),
                     where=tuple(Place(host=host) for host in hosts),
-                    severity=Severity.WARN if kind == "volume" or (everywhere and not sure) else None,
+                    severity=Severity.WARN
+                    if kind in ("volume", "search") or (everywhere and not sure)
+                    else None,
                     evidence=(
                         Evidence(launch.name, f"names {path}"),
                         *((Evidence(path.rpartition("/")[0], f"has {near}"),) if near else ()),

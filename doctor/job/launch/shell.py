@@ -412,7 +412,7 @@ class _Shell(ShellWithScripts):
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
         path = getattr(seen.get("PYTHONPATH"), "shown", seen.get("PYTHONPATH"))
-        self._need(re.findall(r"(?:^|:)(/[^:$'\"\s]+)(?=:|$)", str(path)), "module")
+        self._need(re.findall(r"(?:^|:)(/[^:$'\"\s]+)(?=:|$)", str(path)), "search")
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
         pairs = [*pairwise(("", *line))]
         read += [(to, "read") for of, to in pairs if of[:1] != "-" and _NAMES["configuration"].fullmatch(to)]

@@ -71,3 +71,14 @@ def test_the_look_at_the_files() -> None:
     for cut in ("look\n", "look\n/images/train.sif\n"):
         with pytest.raises(UnreadableOutput):
             NEEDED_FILES.parse(Capture("missing-files", 0, cut))
+
+
+@pytest.mark.parametrize(("state", "kinds"), [("missing: site /opt", ["warn"]), ("", [])])
+def test_a_folder_in_which_python_only_searches_is_a_warning(
+    state: str, kinds: list[str], tmp_path: Path
+) -> None:
+    """It may be a stale one that only one host still has."""
+    launch = read(tmp_path, f"export PYTHONPATH=/opt/site:$PYTHONPATH\n{TORCHRUN} train.py\n")
+    looked = {"node1": {"/opt/site": ""}, "node2": {"/opt/site": state}}
+    found, _ = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
+    assert ["warn" if each.severity else "fail" for each in found] == kinds

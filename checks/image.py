@@ -24,12 +24,14 @@ SHOWN = 12
 
 
 def _image(capture: Capture) -> str:
-    found = re.fullmatch(r"(?:sha256:)?([0-9a-f]{12,64})", capture.stdout.strip())
-    return found[1][:SHOWN] if found else ""
+    """The number of an image's content, or after `@` the digest of its manifest in a registry."""
+    form = r"(?:docker://|\S+(@))?(?:sha256:)?([0-9a-f]{12,64})"
+    found = re.fullmatch(form, capture.stdout.strip())
+    return f"{found[1] or ''}{found[2][:SHOWN]}" if found else ""
 
 
 IMAGE = Fact("image", Run('printf "%s\\n" "$CLUSTER_DOCTOR_IMAGE"'), _image)
-"""The engine's number of the image of the container that --enter enters; empty if it tells none."""
+"""The image of the container that is entered, as its engine or cluster tells it; empty if it tells none."""
 
 
 @check(
@@ -47,13 +49,17 @@ def digest_differs(images: Mapping[str, str]) -> Iterator[Problem]:
     code and other libraries than the rest, and nothing in the launch shows it.
 
     How it is known: the engine is asked on each host for the image of the container that `--enter` names (not
-    crictl and kubectl). The number is that of the image's content; its name does not count.
+    crictl); the cluster, for the image of each pod. The number is that of the image's content, or of its
+    manifest in the registry; its name does not count. Files of apptainer are not compared.
 
-    What to do: pull the image on the hosts that differ, and start their containers anew.
+    What to do: pull the image on the hosts that differ, and start their containers anew. In a cluster, name
+    the image by its digest, or have it pulled each time (`imagePullPolicy: Always`).
     """
     known = {host: image for host, image in images.items() if image}
     if not known:
         raise Skip("no container engine tells an image")
+    if len({image[0] == "@" for image in known.values()}) > 1:
+        raise Skip("some images are told by their content, others by their registry: they cannot be compared")
     votes, tie = votes_of(known)
     if tie:
         sides = "; ".join(f"{image} on {fold(hosts)}" for image, hosts in votes)
@@ -66,12 +72,20 @@ def digest_differs(images: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _made(summary: str, expected: str, actual: str, hosts: Iterable[str], sure: Confidence) -> Problem:
+    if "@" in actual:
+        source = "kubectl get pod -o jsonpath={.status.containerStatuses[*].imageID}"
+        again = "# Name the image by its digest, or set imagePullPolicy: Always, and start the pods anew."
+        commands: tuple[str, ...] = ("kubectl get pods -o wide", again)
+    else:
+        source = "docker inspect -f {{.Image}}"
+        again = "# Pull the image of the others, and start the container anew."
+        commands = ("docker images --digests", again)
     return Problem(
         summary,
-        expected=expected,
-        actual=actual,
+        expected=expected.replace("@", ""),
+        actual=actual.replace("@", ""),
         hosts=tuple(hosts),
         confidence=sure,
-        evidence=(Evidence("docker inspect -f {{.Image}}", actual),),
-        commands=("docker images --digests", "# Pull the image of the others, and start the container anew."),
+        evidence=(Evidence(source, actual),),
+        commands=commands,
     )

@@ -59,8 +59,6 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
-F = TypeVar("F")
-G = TypeVar("G")
 
 
 class Skip(Exception):
@@ -309,29 +307,8 @@ def check(
 ) -> Maker[[A, B, C, D, E]]: ...
 @overload
 def check(
-    id: str,
-    a: Need[A],
-    b: Need[B],
-    c: Need[C],
-    d: Need[D],
-    e: Need[E],
-    f: Need[F],
-    /,
-    **rest: Unpack[HostCheckOptions],
-) -> Maker[[A, B, C, D, E, F]]: ...
-@overload
-def check(
-    id: str,
-    a: Need[A],
-    b: Need[B],
-    c: Need[C],
-    d: Need[D],
-    e: Need[E],
-    f: Need[F],
-    g: Need[G],
-    /,
-    **rest: Unpack[HostCheckOptions],
-) -> Maker[[A, B, C, D, E, F, G]]: ...
+    id: str, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, /, *more: Any, **rest: Unpack[HostCheckOptions]
+) -> Maker[...]: ...
 @overload
 def check(id: str, a: Fact[A], /, **rest: Unpack[ClusterCheckOptions]) -> Maker[[Mapping[str, A]]]: ...
 @overload
@@ -372,8 +349,6 @@ def check(id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: U
 
 _PATH = re.compile(r"(?:/sys/bus/pci/devices/[0-9a-f:.]+)?[^:]*")
 """Only paths of PCI devices contain colons."""
-
-
 _LONG = 1000
 """Longer lines are not cached: they are data, and rarely the same on two hosts."""
 

@@ -153,7 +153,8 @@ class Host:
     python: str | None = None
     expected: Mapping[str, str] = field(default_factory=dict)
     node: str | None = None
-    """The node on which it runs, if it is a pod."""
+    image: str = ""
+    """The node on which it runs, and the image of its container, if it is a pod."""
 
 
 @dataclass(frozen=True, slots=True)

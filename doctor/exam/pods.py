@@ -38,11 +38,11 @@ def pods_of(request: Request) -> Targets:
         cluster = Kubectl(*at)
     pods, notes = choose_pods(cluster.pods(chosen.labels), chosen, cluster.kubectl)
     containers = {pod.name: pod.container(who.container) for pod in pods}
-    entries = {name: pod_entry(cluster.namespace, who.context, own) for name, own in containers.items()}
-    hosts = (
-        Host(pod.name, pod.name, enter=entries[pod.name], enter_from="controller", node=pod.spec.node or None)
-        for pod in pods
-    )
+    hosts = []
+    for pod in pods:
+        own, node = containers[pod.name], pod.spec.node or None
+        entry, image = pod_entry(cluster.namespace, who.context, own), pod.image(own)
+        hosts.append(Host(pod.name, pod.name, enter=entry, enter_from="controller", node=node, image=image))
     found = Targets(tuple(hosts), f"--pods {chosen.text}")
     if isinstance(cluster, Kubectl):
         for note in notes:

@@ -27,7 +27,7 @@ from doctor.probe.frames import (
 )
 from doctor.probe.shell import CALL, PRELUDE, QUICK, TIMEOUT, TOOLS
 from doctor.transport import Script
-from doctor.transport.containers.command import entered_with_image
+from doctor.transport.containers.command import entered, entered_with_image
 from doctor.transport.question import ProbeQuestion
 
 MOST_OF_ROOT = 8 << 20
@@ -246,5 +246,7 @@ def through(script: Script, host: Host) -> Script:
     """The same script run inside what `--enter` enters (a container); the host's shell only passes it on."""
     if not host.enter:
         return script
-    command = f"exec {entered_with_image(host)} {script.command.removeprefix('exec ')}"
+    of_image = isinstance(script.question, ProbeQuestion) and "image" in script.question.facts
+    entry = entered_with_image(host) if of_image else entered(host)
+    command = f"exec {entry} {script.command.removeprefix('exec ')}"
     return Script(command, script.stdin, script.last_line)

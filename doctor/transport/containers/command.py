@@ -15,8 +15,13 @@ HOST = "{host}"
 """The placeholder for the name of the host."""
 PODS = ("kubectl", "oc")
 """Tools that run on the user's machine, because they find the pod by themselves."""
-_IMAGES = {"docker", "podman", "nerdctl"}
-ENGINES = (*_IMAGES, "crictl", *PODS)
+_IMAGE_OF = {
+    **dict.fromkeys(("docker", "podman", "nerdctl"), "inspect -f '{{.Image}}'"),
+    **dict.fromkeys(("compose", "docker-compose"), "images -q"),
+    **dict.fromkeys(PODS, "get pod -o jsonpath='{.status.containerStatuses[*].imageID}'"),
+}
+"""What each tool is asked for the image of the container or pod whose name follows."""
+ENGINES = ("docker", "podman", "nerdctl", "crictl", *PODS)
 _PREFIXES = ("sudo", "env", "command", "nice")
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh")
 _SHORT = re.compile(r"-([itdqT]*)(.*)")
@@ -29,6 +34,8 @@ _LONG = {
     "--no-tty": "T",
     "--no-TTY": "T",
 }
+_OF_EXEC = re.compile(r"(?<!\S)(?:-[iq]+|--stdin|--quiet|(?:-c|--container)[ =](\S+))(?!\S)")
+"""Options of `kubectl exec` that `kubectl get` does not know; the last names the container."""
 _WITH_VALUE = {
     "--env", "--env-file", "--user", "--workdir", "--detach-keys", "--namespace", "--container", "--context",
     "--kubeconfig", "--cluster", "--host", "--runtime-endpoint", "--pod-running-timeout", "--server",
@@ -70,14 +77,24 @@ def entered(host: Host) -> str:
 def entered_with_image(host: Host) -> str:
     """The same command; it also tells the container its image, in words that no login shell refuses."""
     command = entered(host)
+    if host.image:
+        return f"{command} env CLUSTER_DOCTOR_IMAGE={shlex.quote(host.image)}"
     engine, _, rest = command.partition(" exec ")
-    if not {tool_of(command), basename(engine.split(" ")[-1])} <= _IMAGES:
+    if shlex.join(command.split()) != command:
+        return command  # a shell makes other words of it
+    tool, options = _split(engine.split())
+    kind = next((word for _, word in flags(options) if not word.startswith("-")), tool)
+    names = [word for _, word in flags(rest.split()) if not word.startswith("-")]
+    last = rest.split()[-1:] == (["--"] if kind in PODS else names)
+    if not {tool, kind} <= _IMAGE_OF.keys() or len(names) != 1 or not last:
         return command
-    names = [word for _, word in flags(shlex.split(rest)) if not word.startswith("-")]
-    if rest.split()[-1:] != names:
-        return command
-    image = f"`{engine} inspect -f '{{{{.Image}}}}' {names[0]} 2>/dev/null`"
-    return f'{engine} exec -e "CLUSTER_DOCTOR_IMAGE={image}" {rest}'
+    ask = f"{engine} {_IMAGE_OF[kind]} "
+    if kind not in PODS:
+        return f'{engine} exec -e "CLUSTER_DOCTOR_IMAGE=`{ask}{names[0]} 2>/dev/null`" {rest}'
+    for container in filter(None, _OF_EXEC.findall(rest)):
+        ask = ask.replace("*", rf"?(@.name==\"{container}\")")
+    ask += _OF_EXEC.sub("", rest.removesuffix("--"))
+    return f'{command} env "CLUSTER_DOCTOR_IMAGE=`{ask} 2>/dev/null`"'
 
 
 def pod_entry(namespace: str | None, context: str | None, container: str | None) -> str:

@@ -38,6 +38,7 @@ class Word(Struct):
 
 class Container(Struct):
     name: str
+    image: str = field(default="", name="imageID")
     state: Mapping[str, Word] = {}
     """Under one of: waiting, running, terminated."""
 
@@ -84,6 +85,9 @@ class Pod(Struct):
     def container(self, named: str | None) -> str:
         """The container that is entered: the one that was named, else the one that kubectl takes."""
         return named or self.label(DEFAULT_CONTAINER) or self.spec.containers[0].name
+
+    def image(self, container: str) -> str:
+        return next((each.image for each in self.status.containers if each.name == container), "")
 
 
 class _PodList(Struct):

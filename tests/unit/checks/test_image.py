@@ -19,11 +19,21 @@ def test_hosts_without_containers() -> None:
         [*digest_differs.run({"a": "", "b": ""})]
 
 
+def test_images_that_are_told_in_two_ways() -> None:
+    with pytest.raises(Skip, match="cannot be compared"):
+        [*digest_differs.run({"a": "1" * 12, "b": "@" + "2" * 12, "c": ""})]
+
+
 @pytest.mark.parametrize(
     ("text", "image"),
     [
         (f"sha256:{'ab' * 32}\n", "ab" * 6),
         (f"{'ab' * 32}\n", "ab" * 6),
+        (f"docker.io/library/train@sha256:{'ab' * 32}\n", "@" + "ab" * 6),
+        (f"docker-pullable://train@sha256:{'ab' * 32}\n", "@" + "ab" * 6),
+        (f"docker://sha256:{'ab' * 32}\n", "ab" * 6),
+        (f"a@sha256:{'ab' * 32} b@sha256:{'cd' * 32}\n", ""),
+        (f"{'ab' * 32}\n{'cd' * 32}\n", ""),
         ("\n", ""),
         ("docker.io/library/train:latest\n", ""),
         ("`docker inspect -f '{{.Image}}' train`\n", ""),

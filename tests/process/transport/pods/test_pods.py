@@ -296,6 +296,40 @@ def test_the_whole_way_of_a_check(cluster: StandIn, tmp_path: Path) -> None:
     assert "train-5 trains nothing: not examined." in again.stdout
 
 
+def made_from(cluster: StandIn, *images: str) -> None:
+    for each, image in zip(cluster.pods, images, strict=True):
+        (main,) = each["status"]["containerStatuses"]
+        main["imageID"] = f"docker.io/library/train@sha256:{image * 64}"
+
+
+def images_by(ask: list[str], env: dict[str, str] | None = None) -> dict[str, str]:
+    """What is said of images: the hosts and what was found."""
+    ask = [*DOCTOR, *ask, "--only", "digest-differs", "--json", "-"]
+    done = subprocess.run(ask, capture_output=True, text=True, env=env)
+    found = json.loads(done.stdout)["findings"]
+    assert done.returncode == 0, done.stdout
+    return {",".join(each["hosts"]): each["actual"] for each in found}
+
+
+def test_a_pod_of_another_image(cluster: StandIn) -> None:
+    cluster.pods.append(pod("train-2", JOB, owner=("StatefulSet", "train")))
+    made_from(cluster, "1", "2", "1")
+    assert images_by(["check", "--pods", "app=train"]) == {"train-0": "2" * 12}
+    made_from(cluster, "1", "1", "1")
+    assert images_by(["check", "--pods", "app=train"]) == {}
+
+
+def test_images_by_kubectl(tmp_path: Path) -> None:
+    """The real shell reads the command; `get` knows no options of `exec`."""
+    tool = tmp_path / "kubectl"
+    tool.write_text(GETS)
+    tool.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for entry in ("kubectl exec -n team -i {host} -c main --", "kubectl -n team exec {host} --stdin --"):
+        ask = ["check", "train-[0-2]", "--enter", entry, "--mesh", "none"]
+        assert images_by(ask, env) == {"train-1": "2" * 12}
+
+
 @pytest.mark.parametrize("after", [0.1, 0.6, 1.2])
 def test_a_killed_doctor_leaves_nothing_in_pods(cluster: StandIn, after: float) -> None:
     ask = [*DOCTOR, "check", "--pods", "app=train"]
@@ -314,6 +348,19 @@ case " $* " in
 *' get pods '*) cat {pods} ;;
 *' exec '*) while [ "$1" != -- ]; do shift; done; shift; exec "$@" ;;
 esac
+"""
+
+
+GETS = """#!/bin/sh
+case " $* " in
+*" exec "*) while [ "$1" != -- ]; do shift; done; shift; exec "$@" ;;
+*" -c "* | *" -i "* | *--stdin*) exit 1 ;;
+*'[*].imageID'* | *'[?(@.name=="main")].imageID'*) ;;
+*) exit 1 ;;
+esac
+case " $* " in *" -n team "*) ;; *) exit 1 ;; esac
+case " $* " in *" train-1 "*) n=2 ;; *) n=1 ;; esac
+printf 'docker.io/library/train@sha256:%064d' 0 | tr 0 $n
 """
 
 

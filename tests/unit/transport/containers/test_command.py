@@ -12,6 +12,7 @@ from doctor.transport.containers.command import entered_with_image
         ("docker exec -i train", "docker", "train"),
         ("sudo -n docker exec -i train-{host}", "sudo -n docker", "train-node1"),
         ("/usr/bin/podman exec -i -u 0 train", "/usr/bin/podman", "train"),
+        ("docker --context far exec -i train", "docker --context far", "train"),
     ],
 )
 def test_an_engine_is_asked_for_the_image(enter: str, engine: str, name: str) -> None:
@@ -22,13 +23,43 @@ def test_an_engine_is_asked_for_the_image(enter: str, engine: str, name: str) ->
 
 
 @pytest.mark.parametrize(
+    ("enter", "asks"),
+    [
+        ("docker compose -p job exec -T train", "docker compose -p job images -q train"),
+        ("docker-compose exec -T train", "docker-compose images -q train"),
+        ("kubectl exec -i a-0 --", "kubectl get pod {of}*].imageID}' a-0"),
+        (
+            "kubectl -n ml exec a-0 -i --context far --",
+            "kubectl -n ml get pod {of}*].imageID}' a-0 --context far",
+        ),
+        ("oc exec -iq -c main a-0 --", r"oc get pod {of}?(@.name==\"main\")].imageID}' a-0"),
+        (
+            "oc exec -i a-0 --container=main -n ml --",
+            r"oc get pod {of}?(@.name==\"main\")].imageID}' a-0 -n ml",
+        ),
+    ],
+)
+def test_what_asks_for_the_image(enter: str, asks: str) -> None:
+    command = entered_with_image(Host("node1", "node1", enter=enter))
+    asked = command.partition("CLUSTER_DOCTOR_IMAGE=`")[2].partition(" 2>/dev/null`")[0]
+    assert " ".join(asked.split()) == asks.replace("{of}", "-o jsonpath='{.status.containerStatuses[")
+
+
+def test_an_image_that_the_cluster_told() -> None:
+    image = "docker.io/library/train@sha256:12; reboot"
+    command = entered_with_image(Host("a-0", "a-0", enter="kubectl exec -i {host} --", image=image))
+    assert command == f"kubectl exec -i a-0 -- env CLUSTER_DOCTOR_IMAGE='{image}'"
+
+
+@pytest.mark.parametrize(
     "enter",
     [
-        "docker compose exec -T train",
-        "docker --context far exec -i train",
         "docker exec -i 'two words'",
+        "docker exec -i $TRAIN",
+        "docker exec -i train sh",
+        "kubectl exec -i train other --",
+        "ssh gateway docker exec -i train",
         "docker exec -i train chroot /mnt",
-        "kubectl exec -i train --",
         "apptainer exec /images/train.sif",
         "crictl exec -i 1f73f2d81bf98",
         "nsenter -t 4711 -m",

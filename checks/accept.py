@@ -28,7 +28,8 @@ from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE, CollectiveFlo
 from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.rules.accept import LEFT_OF_MANY, CollectiveRate, collective_rates, named, rate, rates_of_pairs
 from doctor.rules.smoke import accused
-from doctor.smoke.judge.link_stages import Way
+from doctor.smoke.judge.link_charges import MANY_SEGMENTS
+from doctor.smoke.judge.link_stages import Way, sent_again
 from doctor.smoke.judge.one_way import OneWayRates
 from doctor.smoke.judge.speed import MAD
 
@@ -61,6 +62,8 @@ def accept_slow_link(
     directions. Its limit is 80 % of the usual (70 % for single directions) and six times the noise of the
     run, and it must be slow again in two turns that decided nothing before. Of two or three hosts, a
     direction must be steadily below half of the other one, or a host below a quarter of the pair without it.
+    Near hosts send what was lost again so soon that links stay fast: if none is slow, who loses 1 % of what
+    TCP sends, and ten times as much as all others, is named as well.
     If a floor was met, or a host carries what it did in the baseline, what differs from peers is a warning.
 
     Numbers that nothing judged are no pass: two hosts without a floor and a baseline, rates so uneven that
@@ -76,9 +79,10 @@ def accept_slow_link(
     if rates is not None:
         below = [*_below_floor(rates, floor)] if floor else []
         named = [(each.hosts, each.subject) for each in below]
-        peers = _beside_peers(rates, steady, floor_met=floor is not None)
+        peers = [*_beside_peers(rates, steady, floor_met=floor is not None)]
         yield from below
         yield from (each for each in peers if (each.hosts, each.subject) not in named)
+        yield from () if below or peers else _losing(seen, rates)
     yield from accused(seen, "accept-slow-link", "bandwidth")
     if rates is None:
         raise Undecided("no pair of hosts was measured", essential=True)
@@ -200,6 +204,11 @@ BLIND = 0.1
 """If only a host below this share of the usual rate would have been named, peers have judged nothing."""
 
 CARRY, SENDS, RECEIVES = "its links carry", "what it sends arrives at", "what it receives arrives at"
+LOST = {CARRY: "from it and to it", SENDS: "that it sends", RECEIVES: "to it"}
+MANY_LOST, FAR_MORE, ALIKE_LOSS = 0.01, 10, 4
+"""Links that lose nothing send up to 0.4 % again on a busy machine. All that a culprit loses is within a
+quarter of its worst way, and all other ways lose less than a tenth of that.
+"""
 
 TABLE = 24
 """The most ways that evidence lists."""
@@ -243,6 +252,34 @@ def _beside_peers(
         judged = floor_met or (not culprit.subject and ends <= {*compared})
         severity = Severity.WARN if judged else Severity.FAIL
         yield _problem(rates, culprit, words, f"about {rate(usual)}", severity)
+
+
+def _losing(seen: SmokeRounds, rates: OneWayRates) -> Iterator[Problem]:
+    """Who loses part of what links carry, though they carry as much as the others."""
+    counted = next(sent_again(run.result) for run in reversed(seen.runs) if run.plan.turns)
+    known = ((way, counted.get(way, (0, 0))) for way in rates.turns)
+    shares = {way: again / sent for way, (sent, again) in known if sent >= MANY_SEGMENTS}
+    most = max(shares.values(), default=0.0)
+    lossy = {way: share for way, share in shares.items() if share >= most / ALIKE_LOSS}
+    others = max((share for way, share in shares.items() if way not in lossy), default=most)
+    if most < MANY_LOST or others > most / FAR_MORE:
+        return
+    lines = [
+        f"{way[0]} -> {way[1]}: {shares[way]:.2%}" for way in sorted(shares, key=lambda way: -shares[way])
+    ]
+    for culprit in _explained(lossy, shares, rates.hosts):
+        what = LOST.get(culprit.words) or f"between {' and '.join(culprit.hosts)}"
+        own, subject = median(shares[way] for way in culprit.ways), culprit.subject
+        yield Problem(
+            f"{own:.1%} of the TCP segments {what} were sent again, and {others:.2%} of the others at most",
+            expected=f"about {others:.2%}",
+            actual=f"{own:.1%}",
+            evidence=(Evidence("TCP segments that were sent again", "\n".join(lines[:TABLE])),),
+            subject=subject,
+            hosts=culprit.hosts,
+            where=(Place(culprit.hosts[0], peer=culprit.hosts[1]),) if subject else (),
+            confidence=Confidence.SUSPECT if subject else Confidence.STRONG,
+        )
 
 
 def _unjudged(rates: OneWayRates) -> str:

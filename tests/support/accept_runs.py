@@ -48,6 +48,21 @@ def accepting(
     return data
 
 
+def losing(data: Run, lost: Mapping[str, float], usual: float = 0.0005) -> Run:
+    """With what TCP sent again, as shares of its segments; `lost` as the names of `shares`."""
+    (smoke,) = data["smoke"]
+    addresses, met = smoke["plan"]["addresses"], set()
+    for seat in smoke["plan"]["seats"]:
+        host, peers = seat["host"], {}
+        for other in addresses if host not in met else ():
+            if other != host:
+                share = max((part for who, part in lost.items() if _is_of(who, host, other)), default=usual)
+                peers[addresses[other]] = [20_000, round(20_000 * share)]
+        smoke["ranks"][seat["rank"]]["segments"] = {"ev": "segments", "peers": peers}
+        met.add(host)
+    return data
+
+
 def shares(slow: Mapping[str, float]) -> Callable[[str, str], float]:
     """`slow`: what "node2", "node2>" (sends), ">node2" (receives), "node1-node2", "node1>node2" or a side
     "node1,node2" carries.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from doctor import cli
-from tests.support.accept_runs import Run, accepting, alone, shares, timed
+from tests.support.accept_runs import Run, accepting, alone, losing, shares, timed
 from tests.support.cases import cases
 from tests.support.envelopes import wrong
 
@@ -47,6 +47,18 @@ def test_the_smallest_explanation(
         given = ["--floor", str(tmp_path / "accept.yaml")]
     found = judged(tmp_path, accepting(shares(slow), noise=0.0), *given)
     lines = [f"{f['status']} {','.join(f['hosts'])} {f['subject'] or '-'}: {f['summary']}" for f in found[1]]
+    assert (found[0], lines) == (code, told)
+
+
+@cases
+def test_who_loses_what_links_carry(
+    tmp_path: Path, lost: dict[str, float], more: dict[str, Any], code: int, told: list[str]
+) -> None:
+    """Each finding as its culprits, the place, and the summary; `more`: who is slow, and what all lose."""
+    run = accepting(shares(more.get("slow", {})), noise=0.0, hosts=more.get("hosts", 4))
+    found = judged(tmp_path, losing(run, lost, more.get("usual", 0.0005)))
+    known = [each for each in found[1] if each["status"] != "unknown"]
+    lines = [f"{','.join(f['hosts'])} {f['subject'] or '-'}: {f['summary']}" for f in known]
     assert (found[0], lines) == (code, told)
 
 

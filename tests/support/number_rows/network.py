@@ -21,7 +21,7 @@ from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.recording import decoded
-from tests.support.accept_runs import accepting, alone, shares, timed
+from tests.support.accept_runs import accepting, alone, losing, shares, timed
 from tests.support.captures import every_fact, held
 from tests.support.recordings import mesh
 from tests.support.shown_numbers import Row
@@ -38,6 +38,12 @@ def slower(share: float, more: int) -> SlowerLinks:
 def accepted(slow: dict[str, float]) -> SmokeRounds:
     """An acceptance run."""
     data = json.dumps(accepting(shares(slow), noise=0.0)).encode()
+    return SmokeRounds((JudgedRun(decoded(data, Path("run.json")).smoke[0], ()),))
+
+
+def accepted_losing(lost: dict[str, float], others: float) -> SmokeRounds:
+    """An acceptance run whose links sent so much again."""
+    data = json.dumps(losing(accepting(shares({}), noise=0.0), lost, others)).encode()
     return SmokeRounds((JudgedRun(decoded(data, Path("run.json")).smoke[0], ()),))
 
 
@@ -261,6 +267,10 @@ ROWS: dict[str, Row] = {
     "accept-slow-link": lambda part=0.04: (
         (accepted({"node2": part}), None, None),
         f"{8000 * part:.1f} {100 * part:.0f} 8.00! 8.00! {8000 * part:.1f} …",
+    ),
+    "accept-slow-link: losses": lambda part=0.04, others=0.002: (
+        (accepted_losing({">node2": part}, others), None, None),
+        f"{100 * part:.1f} {100 * others:.2f} {100 * others:.2f} {100 * part:.1f} …",
     ),
     "accept-slow-collective": lambda rate=50, floor=400: (
         (timed_rounds(rate), (CollectiveFloor("inter broadcast 4MB", 1e6 * floor, "its floor"),)),

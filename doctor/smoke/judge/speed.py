@@ -182,9 +182,7 @@ def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Smo
 
 def _stopped(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Hosts that kept ranks from computing for long: medians of steps do not show such a pause."""
-    if result.plan.backend != "gloo":
-        return
-    for host in result.plan.hosts:
+    for host in result.plan.hosts if result.plan.backend == "gloo" else ():
         times = [_times(result, seat.rank) for seat in result.plan.on(host)]
         worst = [half for halves in times for half in halves]
         if worst and all(halves and min(halves) > STOPPED for halves in times):
@@ -212,19 +210,16 @@ def _times(result: SmokeResult, rank: int) -> list[float]:
 
 def _contention(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Charges hosts that are shared, unless all are: then the run itself is too large for them."""
-    if result.plan.backend != "gloo":
-        return
     halves = {
-        host: [half for seat in result.plan.on(host) for half in _waiting(result, seat.rank)]
-        for host in result.plan.hosts
+        host: [half for seat in result.plan.on(host) for half in _all_along(result, seat.rank)]
+        for host in (result.plan.hosts if result.plan.backend == "gloo" else ())
     }
     waits = {host: median(each) for host, each in halves.items() if each}
     if len(waits) < LEAST_HOSTS:
         return
     taken = [host for host in waits if _stands_apart(host, min(halves[host]), waits)]
-    if 2 * len(taken) < len(waits):  # else it is unclear which hosts are unusual
-        for host in taken:
-            yield _shared(result, host, waits[host], waits)
+    for host in taken if 2 * len(taken) < len(waits) else ():  # else it is unclear which are unusual
+        yield _shared(result, host, waits[host], waits)
 
 
 def _stands_apart(host: str, least: float, waits: Mapping[str, float]) -> bool:
@@ -232,6 +227,11 @@ def _stands_apart(host: str, least: float, waits: Mapping[str, float]) -> bool:
     others = [other for name, other in waits.items() if name != host]
     usual, noise = median(others), spread([math.log(other) for other in others])
     return usual < TAKEN and least > TAKEN and least > usual * max(TAKEN, math.exp(5 * min(noise, 10.0)))
+
+
+def _all_along(result: SmokeResult, rank: int) -> list[float]:
+    """The same ratio in the training, and before and after it if the rank computed alone."""
+    return [*_waiting(result, rank), *(each.stretch for each in result.ranks[rank].alone if each.stretch)]
 
 
 def _waiting(result: SmokeResult, rank: int) -> list[float]:

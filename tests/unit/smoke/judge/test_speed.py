@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.model import Confidence, Severity
-from doctor.smoke.events import Segments, TrainStep, Transfer
+from doctor.smoke.events import Alone, Segments, TrainStep, Transfer
 from doctor.smoke.inject import KINDS
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, perhaps_slow_ways, too_noisy
@@ -171,6 +171,22 @@ def test_a_processor_that_was_shared_for_a_while_or_by_one_rank(
     for rank in ranks:
         result = with_steps(result, rank, lambda s: changed(s, compute=s.cpu * 3), first, last)
     assert not list(judge_speed(result))
+
+
+def alone(result: SmokeResult, factors: Mapping[str, float]) -> SmokeResult:
+    """Before and after the links, computing alone took this many times its processor time on each host."""
+    for seat in result.plan.seats:
+        told = Alone("matmul", (1e11,), stretch=factors.get(seat.host, 1.0))
+        result = with_rank(result, seat.rank, alone=(told, told))
+    return result
+
+
+def test_a_processor_is_shared_before_and_after_the_training_too() -> None:
+    result = waiting(run_of(4), "n2", 3.0)
+    crowd = dict.fromkeys(result.plan.hosts, 3.0)
+    assert named(list(judge_speed(alone(result, {"n2": 3.0})))) == [(SHARED, (), ("n2",))]
+    assert not list(judge_speed(alone(result, {})))
+    assert not list(judge_speed(alone(result, crowd)))
 
 
 def test_two_hosts_are_too_few() -> None:

@@ -18,9 +18,10 @@ exec awk -v wanted='WANTED' -v login="${SSH_CONNECTION##* }" 'BEGIN {
   for (inode in taken) {
     look = "find /proc/[0-9]*/fd -lname \"socket:\\[" inode "\\]\" 2>/dev/null"
     if ((look | getline found) > 0) {
-      split(found, part, "/"); called = ""
-      getline called < ("/proc/" part[3] "/comm")
+      split(found, part, "/"); called = ""; comm = "/proc/" part[3] "/comm"; status = "/proc/" part[3] "/stat"
+      getline called < comm; close(comm)
       print "owner", inode, part[3], called
-      if ((getline stat < ("/proc/" part[3] "/stat")) > 0) {
-        sub(/^.*\) . /, "", stat); sub(/ .*/, "", stat); print "parent", part[3], stat } }
+      if ((getline stat < status) > 0) {
+        sub(/^.*\) . /, "", stat); sub(/ .*/, "", stat); print "parent", part[3], stat }
+      close(status) }
     close(look) } }'

@@ -360,22 +360,24 @@ def test_a_job_that_runs_is_held_against_the_table_that_it_reads(
 
 
 def test_who_holds_a_port_and_who_has_started_it() -> None:
-    """A child of this process holds it, like a rank that its launcher has started."""
+    """A child of this process holds it twice (IPv4 and IPv6), like a rank that its launcher has started."""
     code = (
-        "import socket, sys; s = socket.create_server(('127.0.0.1', 0));"
-        "print(s.getsockname()[1], flush=True); sys.stdin.read()"
+        "import socket, sys; s = socket.create_server(('127.0.0.1', 0)); port = s.getsockname()[1];"
+        "six = socket.create_server(('::1', port), family=socket.AF_INET6);"
+        "print(port, flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout
         port = int(child.stdout.readline())
+        name = Path(f"/proc/{child.pid}/comm").read_text().strip()
         heard = ask([LISTENERS], HERE[0], ports=(port,))
         found = Facts({"here": heard}).get("here", LISTENERS)
         child.communicate()
     assert not isinstance(found, MissingFact)
-    (bound,) = [each for each in found if each.port == port]
-    assert bound.pids == (child.pid, os.getpid())
-    assert bound.process.endswith(f"(pid {child.pid})")
+    held = [(each.address, each.process, each.pids) for each in found if each.port == port]
+    who = f"{name} (pid {child.pid})", (child.pid, os.getpid())
+    assert held == [("127.0.0.1", *who), ("::1", *who)]
 
 
 @pytest.mark.parametrize("whose", ["another program's", "a login over SSH", "whoever asks"])

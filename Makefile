@@ -80,6 +80,8 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.explain
 	$(BIN)/python -m benchmarks.replay
+	$(BIN)/python -m pip install --quiet "asyncssh>=2.17,<3"
+	$(BIN)/python -m benchmarks.thousands
 	$(BIN)/python -m benchmarks.history
 
 # Every fault of the smoke run, many times, in the lab. It takes an hour or two, and goes on where it was cut short;

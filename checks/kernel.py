@@ -238,14 +238,17 @@ def ephemeral_ports_few(ports: Ports, ranks: int) -> Iterator[Problem]:
 
     What to do: widen net.ipv4.ip_local_port_range. The usual range is 32768-60999.
     """
-    need, free = ranks * PORTS_OF_A_RANK, len(set(ports.ephemeral).difference(*ports.reserved))
+    given = ports.ephemeral
+    inside = (range(max(given.start, each.start), min(given.stop, each.stop)) for each in ports.reserved)
+    need, reserved = ranks * PORTS_OF_A_RANK, len(set().union(*inside))
+    free = len(given) - reserved
     if free < need:
-        span, reserved = port_list([ports.ephemeral]) or "empty", len(ports.ephemeral) - free
+        span = port_list([given]) or "empty"
         less = f", less {reserved} reserved" if reserved else ""
         yield Problem(
             "the kernel has too few ports to give the job's connections",
             expected=f"at least {need} ports: {ranks} ranks here, {PORTS_OF_A_RANK} for each",
-            actual=f"{free} ports: {span} is {len(ports.ephemeral)}{less}",
+            actual=f"{free} ports: {span} is {len(given)}{less}",
             confidence=Confidence.STRONG,
             evidence=(
                 _sysctl("net.ipv4.ip_local_port_range", span),

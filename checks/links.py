@@ -219,9 +219,10 @@ def link_flapping(
             rates[host] = link, lost, lost / max(own.hours / A_DAY, 1)
     if len(rates) <= ENOUGH:
         raise Skip("the links of fewer than three hosts are known")
-    for host, (link, lost, rate) in rates.items():
+    often = {host: each for host, each in rates.items() if each[1] >= OFTEN and each[2] >= 1}
+    for host, (link, lost, rate) in often.items():
         usual = median_low(other for name, (_, _, other) in rates.items() if name != host)
-        if lost >= OFTEN and rate >= 1 and rate >= FAR_ABOVE * usual:
+        if rate >= FAR_ABOVE * usual:
             path = f"{_NET}{link}/carrier_changes"
             yield Problem(
                 f"{link} loses its link again and again",

@@ -122,7 +122,7 @@ class JobPlan:
         said = self.said_world
         return said if said and said.value > self.ranks else SourcedValue(self.ranks, EXAMINED)
 
-    @property
+    @cached_property
     def known_world(self) -> int:
         """The ranks that somebody said will start: a device that was found need not get one."""
         told = (host.ranks for host in self.hosts if host.ranks and host.ranks.source not in ASSUMED)

@@ -12,8 +12,8 @@ FIRST = 0.6
 """The share of --for that the first round takes; stacks are recorded in the second."""
 RECORDED = 4.0
 """The fewest seconds for which stacks are recorded: py-spy takes one of them to start."""
-MOST = 600.0
-"""Seconds after which even a job with long steps is judged."""
+MOST = 50.0
+"""Seconds after which even a job with long steps is judged: an answer comes within a minute."""
 UNSURE = 3.0
 """How many times --for it takes at most to find out whether somebody is late by chance."""
 OTHERS = 3

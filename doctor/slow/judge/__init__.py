@@ -4,7 +4,6 @@ Links, ranks and hosts that wait least, pauses; if there are none of these, proc
 called a culprit.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import mean, median_high
@@ -192,10 +191,7 @@ def _of_ranks(
         return replace(stalled, more=few)
     if few:
         said = f"Only {steps} steps were seen: too few to say who is late."
-        need = (
-            (f"--for {math.ceil(STEPS * made.seconds / steps):d} would show {STEPS} steps",) if steps else ()
-        )
-        return replace(made, sentence=said, notes=need, more=True)
+        return replace(made, sentence=said, more=True)
     return _nobody(made, seen, found, one, doubt=bool(late))
 
 

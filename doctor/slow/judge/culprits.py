@@ -8,14 +8,25 @@ from doctor.live.wires import Key, key
 from doctor.slow.judge.devices import devices_of, slow_devices
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
-from doctor.slow.judge.pauses import StepPauses
-from doctor.slow.judge.reasons import AT_WORK, BY_DESIGN, NO_DEVICE, STANDS_OUT, blur, reasons, slept
+from doctor.slow.judge.pauses import CHANCE, StepPauses
+from doctor.slow.judge.reasons import (
+    ALSO_THERE,
+    AT_WORK,
+    BY_DESIGN,
+    NO_DEVICE,
+    STANDS_OUT,
+    reasons,
+    slept,
+    unserved,
+)
 from doctor.slow.judge.series import Sampled, Series, is_pipeline
 from doctor.slow.judge.words import lateness_words, milliseconds, percent
 from doctor.text.grouped import grouped
 
 PAUSED = 0.5
 """The share of the lost time from which on pauses explain it."""
+UNEXPLAINED = 2 * LEAST
+"""The smallest that names anybody if nothing says why."""
 TOGETHER = 3
 """As many late ranks are told one by one if they differ."""
 
@@ -37,8 +48,10 @@ def several(
     late, shares = [*links], dict(found.shares)
     sure = one.sure and not few
     if stops and not (sure and {stops.of} == one.who and stops.share < PAUSED * one.gap):
-        late.append(_pausing(seen, stops, step))
-        if stops.of in one.who:
+        pausing = _pausing(seen, stops, step)
+        known = pausing.reason not in AT_WORK or (pausing.where and pausing.where.others < ALSO_THERE)
+        late += [pausing] if known or stops.number > CHANCE else []
+        if pausing in late and stops.of in one.who:
             del shares[stops.of]
             one = latest(shares, of_hosts(shares)) if len(shares) > 1 else replace(one, gap=0.0)
     if one.sure and not few:
@@ -69,13 +82,21 @@ def _late(
     """Those that are late, and who is late behind them; only they themselves if `alone`."""
     others = {each: of for each, of in shares.items() if each not in one.who}
     first, *behind = _one_by_one(seen, shares, one, step)
+    if _by_chance(first):
+        return
     if not alone and len(others) > 1:
         following = latest(others, of_hosts(others))
         behind += _one_by_one(seen, others, following, step) if following.sure else ()
+    behind = [each for each in behind if not _by_chance(each)]
     saves = first.least - max((each.share for each in behind), default=0.0)
     yield replace(first, saves=max(0.0, saves))
     for each in behind:
         yield replace(each, sentence=f"behind that, {each.sentence.replace('wait', 'would wait')}")
+
+
+def _by_chance(late: SlowCulprit) -> bool:
+    """Whether it may only get a processor later than the others, and no line shows more."""
+    return late.lag is Lag.LATE and late.least < (LEAST if late.reason else UNEXPLAINED)
 
 
 def _one_by_one(
@@ -97,10 +118,10 @@ def _one_by_one(
 def _late_ones(seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: float | None) -> SlowCulprit:
     late = sorted(one.who, key=lambda each: mean(shares[each]))
     others = [each for each in shares if each not in one.who]
-    least = max(0.0, one.gap - blur(seen, others))
-    said = lateness_words(one.gap, least, step)
     waits = sorted(mean(shares[each]) for each in others)
     why = reasons(seen, next((each for each in late if seen.profiles(each)), late[0]), others, Lag.LATE)
+    least = max(0.0, one.gap - (unserved(seen, late, others) if why.reason in AT_WORK else 0.0))
+    said = lateness_words(one.gap, least, step)
     lag = Lag.STAGE if is_pipeline(seen) and why.reason in BY_DESIGN else Lag.LATE
     slow, words = slow_devices(devices_of(seen))
     clocks = (words,) if one.who.intersection(slow) else ()

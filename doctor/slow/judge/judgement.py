@@ -81,7 +81,7 @@ class SlowCulprit:
     share: float = 0.0
     """The share of the time that the others wait for it."""
     least: float = 0.0
-    """The least that it may be, where waits for processors blur it."""
+    """The least that it may be, if what it waits longer for a processor is chance."""
     saves: float = 0.0
     """The share of the time that its repair alone saves: without it the others wait for the next. 0 for one
     that is late behind another, and if unknown.

@@ -21,7 +21,8 @@ CARRIES = 0.25
 other end reads late carries far less.
 """
 AGAIN = 10.0
-"""Segments a second that a lossy link sends once more. Crowded hosts do so up to 5 times."""
+LOSES, SEGMENT = 0.002, 1_448
+"""Segments a second that a lossy link sends once more, and their share: crowded hosts do so for 0.05 %."""
 TIMES_MORE = 5
 MEGA = 1e6 / 8
 
@@ -91,7 +92,7 @@ def _slow(flows: list[Flow]) -> SlowCulprit | None:
 
 def _lossy(flows: list[Flow]) -> SlowCulprit | None:
     """The link at the end that all lossy connections share."""
-    top = max((flow.again for flow in flows), default=0.0)
+    top = max((flow.again for flow in flows if flow.again * SEGMENT >= LOSES * flow.sent), default=0.0)
     if top < AGAIN:
         return None
     lossy = [flow for flow in flows if flow.again * TIMES_MORE > top]

@@ -16,9 +16,7 @@ STEPS = 3.0
 """A pause is this many times longer than a step."""
 TIMES = 2
 CHANCE = 3
-"""As many short ones may all be of one rank by chance, if it is not known how long a step takes."""
-EDGE = 0.1
-"""Seconds from the edge of a round in which it is not seen when a stretch began or ended."""
+"""As many may all be of one rank by chance, if no line says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +34,21 @@ def pauses(seen: Sampled, step: float | None) -> StepPauses | None:
     others must have waited for as many other collectives, of which samples miss the short ones.
     """
     least = max(SHORTEST, STEPS * (step or 0.0))
-    alone = [each for n in seen.rounds for each in _alone(seen, n)]
-    long = [each for each in alone if each.seconds >= least]
-    if len({each.of for each in long}) != 1 or len(long) < TIMES:
+    long = [each for n in seen.rounds for each in _alone(seen, n) if each[1] >= least]
+    if len({of for of, _ in long}) != 1 or len(long) < TIMES:
         return None
-    of = long[0].of
+    of, seconds = long[0][0], [each for _, each in long]
     entries = median(sum(each.entries for each in seen.ranks(other)) for other in seen.keys if other != of)
     if step is None and TIMES * len(long) > entries:
         return None
-    usual = (seen.seconds - sum(each.seconds for each in long)) / max(1.0, entries)
-    own = [each.seconds for each in alone if each.of == of]
-    if step is None and len(own) <= CHANCE and median(own) < STEPS * usual:
-        return None
-    whole = [each.seconds for each in long if not each.cut] or [each.seconds for each in long]
-    lost = sum(each.seconds for each in alone if each.of == of and (each.cut or each.seconds >= least))
-    return StepPauses(of, len(long), median(whole), lost / seen.seconds)
+    return StepPauses(of, len(long), median(seconds), sum(seconds) / seen.seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Alone:
-    of: Key
-    seconds: float
-    cut: bool
-    """Whether it had begun before the round, or went on after it."""
-
-
-def _alone(seen: Sampled, number: int) -> Iterator[_Alone]:
-    """For how long one rank alone was outside, while all others were inside for long."""
+def _alone(seen: Sampled, number: int) -> Iterator[tuple[Key, float]]:
+    """For how long one rank alone was outside, and all others were inside. Samples miss what is short."""
     sends = is_pipeline(seen)
     changes: list[tuple[float, int, Key]] = []
+    outside: dict[Key, list[tuple[float, float]]] = {}
     first, last = -math.inf, math.inf
     """When all hosts looked: one that answers late may look later, too."""
     for of in seen.keys:
@@ -75,6 +59,7 @@ def _alone(seen: Sampled, number: int) -> Iterator[_Alone]:
         first, last = max(first, began), min(last, began + one.seconds)
         rank = next((each for each in one.ranks if each.pid == of[1]), None)
         long = () if rank is None else rank.long_waits if sends else rank.long
+        outside[of] = [(began + start, began + end) for start, end, waits in long if not waits]
         for start, end, waits in long:
             if waits:
                 changes += [(began + start, 1, of), (began + end, -1, of)]
@@ -83,9 +68,9 @@ def _alone(seen: Sampled, number: int) -> Iterator[_Alone]:
     everybody = set(seen.keys)
     for at, change, of in sorted(changes):
         if len(waiting) == len(everybody) - 1:
-            length = min(at, last) - max(since, first)
-            cut = at >= last - EDGE or since <= first + EDGE
-            yield _Alone(next(iter(everybody - waiting)), length, cut)
+            (who,) = everybody - waiting
+            spans = [min(at, last, end) - max(since, first, start) for start, end in outside[who]]
+            yield who, max((0.0, *spans))
         (waiting.add if change > 0 else waiting.discard)(of)
         if len(waiting) == len(everybody) - 1:
             since = at

@@ -27,8 +27,6 @@ ALSO_THERE = 0.02
 """The share from which on the others are at the line as well."""
 THROTTLED = 0.2
 STARVED, TIMES, TIMES_NICE = 0.10, 4.0, 1.5
-BLURRED = 0.05
-"""The least share of the time that makes a cost uncertain."""
 HOLDS = 0.2
 """The share of samples in which another thread than the main one holds the GIL."""
 RATE = 100_000
@@ -192,16 +190,14 @@ def starved_share(seen: Sampled, of: Key) -> float:
     return _Rates(seen, of).starved
 
 
-def blur(seen: Sampled, others: Sequence[Key]) -> float:
-    """By how much the last of these is later than the usual one, as a share of the time: each waits for a
-    processor now and then, for times that are taken to be exponential. 0 if it is little, and for those that
-    spin: they wait for a processor also while they wait for others.
+def unserved(seen: Sampled, late: Sequence[Key], others: Sequence[Key]) -> float:
+    """How much longer than the others these wait for a processor, if they have no more to do: by chance, on
+    a host that is shared with others.
     """
-    rates = [_Rates(seen, each) for each in others]
-    if not rates or _spin(rates):
-        return 0.0
-    more = sum(1 / number for number in range(2, len(rates) + 1)) * median(each.starved for each in rates)
-    return more if more >= BLURRED else 0.0
+    here, rest = ([_Rates(seen, each) for each in of] for of in (late, others))
+    more = median(each.starved for each in here) - median(each.starved for each in rest)
+    alike = median(each.ran for each in here) < TIMES_NICE * median(each.ran for each in rest)
+    return max(0.0, more) if alike else 0.0
 
 
 def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> Said:

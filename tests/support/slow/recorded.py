@@ -39,3 +39,8 @@ def with_ranks(evidence: SlowEvidence, change: Callable[[str, RankSamples], Rank
         evidence,
         lambda host, one: replace(one, ranks=tuple(change(host.host, rank) for rank in one.ranks)),
     )
+
+
+def stretches(*of: tuple[float, float], waits: bool) -> tuple[tuple[float, float, bool], ...]:
+    """A rank is in collectives (or outside, where it pauses) from each of these moments to another."""
+    return tuple((start, end, waits) for start, end in of)

@@ -9,7 +9,7 @@ from doctor.slow.evidence import Profile, RankLink, RankSamples, SlowEvidence
 from doctor.slow.evidence_file import load
 from doctor.slow.judge import judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState
-from tests.support.slow.recorded import SAMPLES, recorded, with_links, with_ranks, with_rounds
+from tests.support.slow.recorded import SAMPLES, recorded, stretches, with_links, with_ranks, with_rounds
 
 
 def pipeline(shares: Mapping[str, float]) -> SlowEvidence:
@@ -56,8 +56,8 @@ def test_pauses_of_one_stage_are_told_by_its_waits() -> None:
     """No worker of gloo waits in a receive."""
 
     def change(host: str, rank: RankSamples) -> RankSamples:
-        paused = ((0.0, 0.5, True), (2.0, 3.0, True), (4.0, 4.9, True))
-        return replace(rank, long=(), long_waits=() if (host, rank.pid) == who else paused)
+        paused = stretches((0.0, 0.5), (2.0, 3.0), (4.0, 4.9), waits=(host, rank.pid) != who)
+        return replace(rank, long=(), long_waits=paused)
 
     who = ("node3", 57)
     seen = with_ranks(pipeline(dict.fromkeys(("node1", "node2", "node3", "node4"), 0.5)), change)

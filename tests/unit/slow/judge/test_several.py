@@ -10,7 +10,7 @@ from doctor.slow.judge.judgement import Lag, LateReason, SlowState
 from doctor.slow.options import SlowWishes
 from doctor.slow.plan import following
 from doctor.slow.report import page_of
-from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
+from tests.support.slow.recorded import recorded, stretches, with_links, with_ranks, with_rounds
 
 QUOTA = Used(starved=2.0, periods=60, throttled=50)
 FREE = Used(starved=0.01, periods=60)
@@ -57,6 +57,24 @@ def test_two_that_are_nearly_as_late_are_told_one_by_one_if_their_costs_or_reaso
     assert {each.reason for each in apart.late} >= {LateReason.QUOTA}
 
 
+def test_who_only_gets_a_processor_later_is_not_named() -> None:
+    """On a crowded host: of ranks that have as much to do, or if it is little and no line stands out."""
+
+    def late(share: float, ran: float) -> SlowJudgement:
+        others = {of(host, rank): Used(ran=0.6, starved=0.9) for host in range(4) for rank in range(2)}
+        return judge(waiting({of(0): share}, others | {of(0): Used(ran=ran, starved=2.7)}))
+
+    small = judge(waiting({of(0): 0.68}, {}))
+    assert (small.state, small.exit_code, small.more) == (SlowState.UNKNOWN, 3, True)
+    assert "12 % less than the others" in small.maybe
+    assert named(judge(waiting({of(0): 0.6}, {}))) == [of(0)]
+    assert late(0.4, ran=0.6).exit_code == 3, (
+        "it waits for a processor 30 % of the time longer, and costs 40 %"
+    )
+    assert named(late(0.4, ran=1.2)) == [of(0)], "it has more to do"
+    assert named(late(0.2, ran=0.6)) == [of(0)]
+
+
 def test_nobody_is_named_behind_a_late_one_for_a_small_difference() -> None:
     assert named(judge(waiting({of(0): 0.1, of(2): 0.75}, {}))) == [of(0)]
 
@@ -83,8 +101,8 @@ def test_what_costs_more_goes_first_the_late_rank_or_the_link() -> None:
 
 def test_pauses_of_one_rank_do_not_hide_that_another_is_late() -> None:
     def change(host: str, rank: RankSamples) -> RankSamples:
-        paused = ((0.0, 0.5, True), (2.0, 3.0, True), (4.0, 4.9, True))
-        return replace(rank, long=() if (host, rank.pid) == of(0) else paused)
+        waits = (host, rank.pid) != of(0)
+        return replace(rank, long=stretches((0.0, 0.5), (2.0, 3.0), (4.0, 4.9), waits=waits))
 
     moved = with_ranks(waiting({of(0): 0.5, of(2): 0.4}, {of(2): QUOTA}), change)
 

@@ -188,7 +188,7 @@ def _of_ranks(
         doubts = (AT_DEVICE,) if any(each.doubted for each in sure) else ()
         return replace(named, notes=(*doubts, *named.notes))
     if stalled := _starved(made, seen) or _throttled(made, seen):
-        return replace(stalled, more=few)
+        return replace(stalled, more=few or one.maybe)
     if few:
         said = f"Only {steps} steps were seen: too few to say who is late."
         return replace(made, sentence=said, more=True)

@@ -6,7 +6,7 @@ from statistics import mean
 
 from doctor.live.wires import Key, key
 from doctor.slow.judge.devices import devices_of, slow_devices
-from doctor.slow.judge.judgement import Lag, SlowCulprit
+from doctor.slow.judge.judgement import Lag, LateReason, SlowCulprit
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.pauses import CHANCE, StepPauses
 from doctor.slow.judge.reasons import (
@@ -49,7 +49,8 @@ def several(
     sure = one.sure and not few
     if stops and not (sure and {stops.of} == one.who and stops.share < PAUSED * one.gap):
         pausing = _pausing(seen, stops, step)
-        known = pausing.reason not in AT_WORK or (pausing.where and pausing.where.others < ALSO_THERE)
+        known = pausing.reason not in (*AT_WORK, LateReason.LOADER)
+        known = known or bool(pausing.where and pausing.where.others < ALSO_THERE)
         late += [pausing] if known or stops.number > CHANCE else []
         if pausing in late and stops.of in one.who:
             del shares[stops.of]

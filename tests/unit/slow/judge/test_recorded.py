@@ -384,6 +384,10 @@ def test_one_rank_that_waits_for_a_processor_is_a_suspect() -> None:
     made = judge(with_ranks(seen, change))
     (late,) = made.late
     assert (late.lag, late.pid, late.certain, late.reason) == (Lag.STARVED, pid, False, LateReason.HOGS)
+    assert not made.more
+    soon = judge(load(SAMPLES / "crowded-starved.json.gz"))
+    assert [each.lag for each in soon.late] == [Lag.STARVED]
+    assert soon.more, "ten seconds may have been bad luck: its share of the waits says so if it looks on"
 
 
 @pytest.mark.parametrize(
@@ -518,6 +522,15 @@ def test_two_pauses_may_be_chance_if_no_line_says_why() -> None:
     (late,) = judge(pausing((1.0, 2.0), (3.0, 3.5))).late
     assert late.lag is Lag.PAUSES
     assert "4 times for " in late.sentence
+
+
+@pytest.mark.parametrize("job", ["fsdp", "ddp", "loader"])
+def test_healthy_jobs_on_crowded_hosts_accuse_nobody(job: str) -> None:
+    """Beside others that compute. One was 9 % later; two stopped the job, by samples and by a loader's worker
+    without a processor; on two links 20 and 100 segments a second were sent once more.
+    """
+    made = judge(load(SAMPLES / f"crowded-{job}.json.gz"))
+    assert (made.state, made.exit_code, made.late, made.more) == (SlowState.UNKNOWN, 3, (), True)
 
 
 def test_one_that_is_inside_meanwhile_for_short_times_does_not_pause() -> None:

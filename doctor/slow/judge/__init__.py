@@ -33,8 +33,8 @@ WORTH, TOO_NOISY = 0.15, 0.2
 """If one rank may cost this share of the time without being named, it looks on, or calls nobody well."""
 WAITS_ITSELF = 2.0
 """A stage that itself waits so many times as long as it costs does not hold up its pipeline."""
-SAME_STEPS = 0.25
-"""By how much of them the steps of two ranks may differ, which were counted from different moments on."""
+SAME_STEPS, RESTARTS = 0.25, 10
+"""How much the steps of two ranks may differ; with so many times more collectives the counter began again."""
 HIDDEN = "hidden behind it"
 NOT_TIMED = "the clocks were read; whether the others wait for it was not seen"
 TOO_FEW = "Too few samples were taken: a host is very busy, or has very many connections."
@@ -64,6 +64,8 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
     ]
     steps, step = _steps(evidence, hang.job)
     gloo = not seen.has_devices and all(any(r.workers for r in seen.ranks(of)) for of in seen.keys)
+    if gloo and steps and median_high(entries) > RESTARTS * steps:
+        steps = step = None
     still = hang.verdict is HangState.HANG or (gloo and hang.verdict is not HangState.MOVES)
     if not steps and not any(entries) and still:
         said = f"Nothing moved for {seen.seconds:.0f} s. {hang.sentence}"
@@ -109,7 +111,7 @@ def _steps(evidence: SlowEvidence, job: RunningJob) -> tuple[int | None, float |
         before, after = step_of(rank.a), step_of(rank.b)
         if before is not None and after is not None and made_step(before, after):
             made.append((after - before, apart.get(rank.host, 0.0)))
-    if not made or min(made)[0] < 0:  # a counter began again, as in each epoch
+    if not made or min(made)[0] < 0:
         return None, None
     steps, seconds = sorted(made)[len(made) // 2]
     agree = [each for each, _ in made if abs(each - steps) <= max(SAME_STEPS * steps, 2)]
@@ -204,17 +206,16 @@ def _nobody_waits(found: Series) -> bool:
 def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
     """The rank that waits for a processor, if only one does."""
     shares = {each: starved_share(seen, each) for each in seen.keys if seen.ranks(each)}
-    top = max(shares, key=lambda each: shares[each], default=None)
-    if top is None or len(shares) < 2:
+    if len(shares) < 2:
         return None
+    top = max(shares, key=lambda each: shares[each])
     others = [each for each in shares if each != top]
     if not is_starved(seen, top, others):
         return None
     why = reasons(seen, top, others, Lag.STARVED)
     said = f"waits for a processor {percent(shares[top])} of the time"
     late = culprit(seen, Lag.STARVED, [top], shares[top], said)
-    late = replace(late, where=why.where, reason=why.reason, why=why.why)
-    return _named(made, late)
+    return _named(made, replace(late, where=why.where, reason=why.reason, why=why.why))
 
 
 def _throttled(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
@@ -224,8 +225,7 @@ def _throttled(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
         return None
     whose = "its device is" if len(slow) == 1 else "their devices are"
     late = culprit(seen, Lag.DEVICE, slow, 0.0, f"{whose} slower: {words}")
-    late = replace(late, reason=LateReason.CLOCK, why=(NOT_TIMED,))
-    return _named(made, late)
+    return _named(made, replace(late, reason=LateReason.CLOCK, why=(NOT_TIMED,)))
 
 
 def _nobody(

@@ -190,6 +190,16 @@ def test_few_steps_name_nobody_and_it_looks_on() -> None:
     assert plan.seconds > WISHES.seconds
 
 
+def test_a_counter_that_begins_again_in_each_epoch_counts_no_steps() -> None:
+    """From step 2 of an epoch to step 5 of another one: there were far more collectives."""
+    seen = recorded("nobody")
+    again = replace(seen, hosts=tuple(replace(h, members=_few(h.members, 3)) for h in seen.hosts))
+    made = judge(again)
+    assert (made.state, made.steps, made.few) == (SlowState.EVEN, None, False)
+    few = judge(replace(seen, hosts=tuple(replace(h, members=_few(h.members, 8)) for h in seen.hosts)))
+    assert (few.state, few.steps, few.few) == (SlowState.UNKNOWN, 8, True)
+
+
 @pytest.mark.parametrize(("parts", "state"), [(1, SlowState.EVEN), (64, SlowState.UNKNOWN)])
 def test_few_collectives_are_enough_if_nobody_waits_in_any_part_of_the_time(
     parts: int, state: SlowState

@@ -197,7 +197,7 @@ def unserved(seen: Sampled, late: Sequence[Key], others: Sequence[Key]) -> float
     here, rest = ([_Rates(seen, each) for each in of] for of in (late, others))
     more = median(each.starved for each in here) - median(each.starved for each in rest)
     alike = median(each.ran for each in here) < TIMES_NICE * median(each.ran for each in rest)
-    return max(0.0, more) if alike else 0.0
+    return more if alike and more >= STANDS_OUT else 0.0
 
 
 def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> Said:

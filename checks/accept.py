@@ -67,7 +67,7 @@ def accept_slow_link(
     If a floor was met, or a host carries what it did in the baseline, what differs from peers is a warning.
 
     Numbers that nothing judged are no pass: two hosts without a floor and a baseline, rates so uneven that
-    only a host below a tenth would be named, links of which some carry far more than most, or a pair that was
+    only a host below a half would be named, links of which some carry far more than most, or a pair that was
     not measured, end with exit code 3.
 
     What to do: check the speed and the error counters of the host's port and of the switch port at the other
@@ -200,7 +200,7 @@ class SlowLinks:
     """Ways as far above the usual as a slow host is below it: perhaps most hosts are slow."""
 
 
-BLIND = 0.1
+BLIND = 0.5
 """If only a host below this share of the usual rate would have been named, peers have judged nothing."""
 
 CARRY, SENDS, RECEIVES = "its links carry", "what it sends arrives at", "what it receives arrives at"

@@ -47,7 +47,7 @@ def group_limited(login: Environment, ranks: int, expect: Expect) -> Iterator[Pr
         own = [each for each in login.groups if each.kind == kind and (kind != "memory" or each.path != "/")]
         tight = min(own, key=lambda each: each.room, default=None)
         if tight and tight.room < need:
-            yield _problem(tight, need, ranks, ruined=tight.room < least and tight.file != "memory.high")
+            yield _problem(tight, need, ranks, ruined=tight.room <= least and tight.file != "memory.high")
 
 
 def _problem(limit: GroupLimit, need: float, ranks: int, *, ruined: bool) -> Problem:

@@ -438,7 +438,15 @@ def _slow_ends(hosts: Sequence[str], value: Mapping[Way, float], noise: float) -
     """The senders and receivers below the limit, as logarithms of their share of the usual."""
     effects = _fitted(hosts, value)
     limit = _limit(hosts, effects, noise)
-    return {end: own for end, own in effects.items() if own < limit}
+    left = {way: own - effects[way[0], 0] - effects[way[1], 1] for way, own in value.items()}
+    usual = median(left.values())
+
+    def wholly(end: End) -> bool:
+        """Whether nearly all its ways are slow: two of the three of four hosts may be two single ways."""
+        own = [left[way] + effects[end] - usual for way in value if way[end[1]] == end[0]]
+        return sum(each >= SLOWER for each in own) <= CONTRADICTING * len(own)
+
+    return {end: own for end, own in effects.items() if own < limit and wholly(end)}
 
 
 def _fitted(hosts: Sequence[str], value: Mapping[Way, float]) -> dict[End, float]:

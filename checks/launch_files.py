@@ -30,7 +30,7 @@ NOT_EXECUTABLE = "not executable"
 ELSEWHERE = ("data", "env", "model", "module", "search")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
 in which Python only searches."""
-BROUGHT = ("read", "file", "volume", *ELSEWHERE)
+BROUGHT = ("read", "file", "volume", "hosts", *ELSEWHERE)
 """What the script, or somebody else, may bring before it is read."""
 SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")
 """Folders of any machine and any container."""
@@ -81,11 +81,12 @@ def launch_files_missing(
     mpirun or `torchrun --no-python` starts must be executable, too. What containers mount must be there; a
     missing one of `-v` is made, empty, which is a warning. What is inside a container or on another machine,
     what the script or a program that it runs before may create, and paths with an unknown part are not looked
-    for. Files that variables name are looked for if their library stops without them. If no host has it, it
-    is a fault of the launch, and of no host, if a file of a similar name is beside it, the folder around what
-    is mounted is there, or all hosts have another path that the launch names. Otherwise it is a warning,
-    because the script may be meant for other machines, as is what it may bring. Of folders of data, models
-    and environments by name nothing is said then.
+    for. A hostfile must be where the launcher starts: on one host, or here. Files that variables name are
+    looked for if their library stops without them. If no host has it, it is a fault of the launch, and of no
+    host, if a file of a similar name is beside it, the folder around what is mounted is there, or all hosts
+    have another path that the launch names. Otherwise it is a warning, because the script may be meant for
+    other machines, as is what it may bring. Of folders of data, models and environments by name nothing is
+    said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """
@@ -105,6 +106,8 @@ def launch_files_missing(
             for state in sorted({*states.values()} - {usual}):
                 hosts = [host for host in states if states[host] == state]
                 everywhere = len(hosts) == len(states)
+                if not everywhere and kind == "hosts":
+                    continue  # the host that starts the others has it
                 if everywhere and (
                     state == "empty" or path in of_devices or (kind in ELSEWHERE and not near)
                 ):

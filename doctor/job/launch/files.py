@@ -185,6 +185,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         for folder in dict.fromkeys(filter(None, gone))
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
+    needs = [each for each in script.needs if each[1] != "hosts" or not Path(each[0]).exists()]
     scheduled = is_scheduled(script.text)
     again = runs_on_others(text) or re.search(r"\beval\b|\s-\w*c\b|envsubst|<<", script.text)
     said = [each for each in script.slips if each.needed or not scheduled]
@@ -192,7 +193,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     said = said if "kubectl" not in script.text else []
     if lines:
         said += misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))
-        said += [Slip(kind, "", 0, path) for path, kind in script.needs if kind and not scheduled]
+        said += [Slip(kind, "", 0, path) for path, kind in needs if kind and not scheduled]
     slips = tuple(
         replace(each, file=each.file or name, words=redact(each.words), like=redact(each.like))
         for each in said
@@ -209,7 +210,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         mentioned=mentions,
         slips=slips,
         sizes=_agreed(sizes),
-        needs=() if scheduled else (*(path for path, _ in script.needs if lines), *filter(None, paths)),
+        needs=() if scheduled else (*(path for path, _ in needs if lines), *filter(None, paths)),
         configs=tuple(path for one in lines if (path := _configured(one, script.text)) and "$" not in path),
     )
 

@@ -8,6 +8,7 @@ from checks.launch_files import NEEDED_FILES
 from doctor.api import Capture, UnreadableOutput
 from tests.support.cases import cases
 from tests.support.launches import a_plan, judged, read
+from tests.support.paths import ROOT
 
 TORCHRUN = "torchrun --nnodes=2 --node_rank=$1 --nproc_per_node=8 --master_addr=node1"
 
@@ -81,4 +82,26 @@ def test_a_folder_in_which_python_only_searches_is_a_warning(
     launch = read(tmp_path, f"export PYTHONPATH=/opt/site:$PYTHONPATH\n{TORCHRUN} train.py\n")
     looked = {"node1": {"/opt/site": ""}, "node2": {"/opt/site": state}}
     found, _ = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
+    assert ["warn" if each.severity else "fail" for each in found] == kinds
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "states", "kinds"),
+    [
+        ("", "/job/hosts", ["missing", "missing"], ["warn"]),
+        ("", "/job/hosts", ["missing", ""], []),
+        ("", str(ROOT / "Makefile"), ["missing", "missing"], []),
+        ("echo 'node1 slots=8' >/job/hosts\n", "/job/hosts", ["missing", "missing"], []),
+    ],
+    ids=["on no host", "where it starts", "here", "made by the script"],
+)
+def test_a_hostfile_is_read_where_the_launcher_starts(
+    before: str, path: str, states: list[str], kinds: list[str], tmp_path: Path
+) -> None:
+    """DeepSpeed goes on without one, on its own host alone."""
+    text = f"{before}deepspeed --hostfile {path} --master_addr node1 train.py\n"
+    looked = {f"node{n}": {path: state} for n, state in enumerate(states, 1)}
+    found, _ = judged(
+        "launch-files-missing", [read(tmp_path, text)], a_plan(hosts=2), {"missing-files": looked}
+    )
     assert ["warn" if each.severity else "fail" for each in found] == kinds

@@ -343,6 +343,23 @@ def test_the_sockets_of_a_process_are_told_by_their_inodes() -> None:
         assert str(os.fstat(one.fileno()).st_ino) in found["inodes"]
 
 
+def test_a_standard_stream_is_an_open_file_only_while_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rank that reads its samples was said to read them from the log that takes its output."""
+    with (tmp_path / "log").open("wb", buffering=0) as log:
+        writes = {"syscall": ["write", hex(log.fileno()), "0x1"]}
+
+        def is_open(*threads: dict[str, Any]) -> bool:
+            found = descriptors.opened("/proc/self", [{"waits": "", "name": "", **each} for each in threads])
+            assert found
+            return str(tmp_path / "log") in found["files"]
+
+        assert is_open()
+        monkeypatch.setattr(descriptors, "FIRST", log.fileno() + 1)
+        assert (is_open(), is_open(writes)) == (False, True)
+
+
 def test_how_far_a_process_has_come_in_its_files(tmp_path: Path) -> None:
     (tmp_path / "shard").write_bytes(bytes(100))
 

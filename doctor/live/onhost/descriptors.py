@@ -31,8 +31,8 @@ _ABOUT = re.compile(rb"pos:\s+(\d+)\s+flags:\s+([0-7]+)")
 
 
 def opened(home: str, threads: "Sequence[dict[str, Any]]") -> "dict[str, Any] | None":
-    """`inodes` of its sockets, its `pipes`, open `files` (its output only if it is written to right now) and
-    their `positions`, and what its threads have `polled`; None if they may not be seen.
+    """`inodes` of its sockets, its `pipes`, open `files` and their `positions`, and what its threads have
+    `polled`; None if they may not be seen.
     """
     try:
         descriptors = sorted(map(int, os.listdir(home + "/fd")))

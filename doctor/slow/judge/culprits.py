@@ -46,8 +46,7 @@ def several(
     if links and alone:
         return [*links]
     late, shares = [*links], dict(found.shares)
-    sure = one.sure and not few
-    if stops and not (sure and {stops.of} == one.who and stops.share < PAUSED * one.gap):
+    if stops and not (one.sure and not few and {stops.of} == one.who and stops.share < PAUSED * one.gap):
         pausing = _pausing(seen, stops, step)
         known = pausing.reason not in (*AT_WORK, LateReason.LOADER)
         known = known or bool(pausing.where and pausing.where.others < ALSO_THERE)

@@ -67,8 +67,8 @@ def accept_slow_link(
     If a floor was met, or a host carries what it did in the baseline, what differs from peers is a warning.
 
     Numbers that nothing judged are no pass: two hosts without a floor and a baseline, rates so uneven that
-    only a host below a half would be named, links of which some carry far more than most, or a pair that was
-    not measured, end with exit code 3.
+    only a host below a half would be named, links of which some carry far more than most, a host
+    that was slow in some turns alone, or a pair that was not measured, end with exit code 3.
 
     What to do: check the speed and the error counters of the host's port and of the switch port at the other
     end; exchange cable or optics with a fast host, and see whether the fault moves with them.
@@ -198,6 +198,8 @@ class SlowLinks:
     too_many: bool = False
     quick: Collection[Way] = ()
     """Ways as far above the usual as a slow host is below it: perhaps most hosts are slow."""
+    doubted: Collection[str] = ()
+    """Hosts that were slow, and not in the last turns, or not without the time that ranks waited."""
 
 
 BLIND = 0.5
@@ -293,6 +295,8 @@ def _unjudged(rates: OneWayRates) -> str:
         return "so many hosts are slow that who is usual cannot be told"
     if peers.quick:
         return "some links carry far more than most: who is usual cannot be told"
+    if peers.doubted:
+        return f"{fold(peers.doubted)} carried less than the others, but not each time"
     unseen = f"rates varied too much: only a host below {peers.limit:.0%} of the usual would be named"
     return unseen if peers.limit < BLIND else ""
 
@@ -417,6 +421,7 @@ def slow_links(rates: OneWayRates) -> SlowLinks | None:
         hosts={host: ((host, 0) in named, (host, 1) in named) for host in sorted(guilty)},
         ways=ways,
         quick=quick,
+        doubted=sorted({host for host, _ in suspects} - guilty),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from doctor import cli
-from tests.support.accept_runs import Run, accepting, alone, losing, shares, timed
+from tests.support.accept_runs import RATE, Run, accepting, alone, losing, shares, timed
 from tests.support.cases import cases
 from tests.support.envelopes import wrong
 
@@ -70,6 +70,15 @@ def test_numbers_that_nothing_judged_are_no_pass(
     assert found[0] == code
     assert [each["status"] for each in found[1]] == (["unknown"] if why else [])
     assert all(why in each["summary"] for each in found[1])
+
+
+def test_a_host_that_was_slow_and_then_was_not_is_no_pass(tmp_path: Path) -> None:
+    data = accepting(shares({"node2": 0.5}), noise=0.0)
+    for told in (told for rank in data["smoke"][0]["ranks"] for told in rank["pairs"]):
+        told["bytes"] = int(0.1 * RATE) if told["stage"] > 5 else told["bytes"]
+    code, (found,) = judged(tmp_path, data)
+    assert (code, found["status"]) == (3, "unknown")
+    assert found["summary"] == "node2 carried less than the others, but not each time"
 
 
 @cases

@@ -436,7 +436,8 @@ def _noise(first: Mapping[Way, Sequence[float]]) -> float:
 def _limit(hosts: Sequence[str], effects: Mapping[End, float], noise: float) -> float:
     """The logarithm of the share below which an end is slow: beyond what ends are apart, and noise."""
     by_noise = 1.25 * noise / math.sqrt(min(len(hosts) - 1, 4))
-    return min(SLOWER, -TIMES * max(MAD * median(map(abs, effects.values())), by_noise))
+    sound = [abs(own) for own in effects.values() if own > SLOWER]  # who is slow widens no limit
+    return min(SLOWER, -TIMES * max(MAD * median(sound or [0.0]), by_noise))
 
 
 def _slow_ends(hosts: Sequence[str], value: Mapping[Way, float], noise: float) -> dict[End, float]:

@@ -166,19 +166,20 @@ def test_a_slow_disk_and_slow_cores_are_named_and_sound_ones_are_not(field: Lab,
         _, found = accept(field, tmp_path, *given)
         assert [each for each in found if each["check"] == "accept-slow-host"] == []
         throttle(disk, 2_000_000)
-        field["node3"].do(wrapper, "export MKL_CBWR=COMPATIBLE")
+        field["node3"].do(wrapper, "export MKL_ENABLE_INSTRUCTIONS=SSE4_2")
         field["node4"].do("mount -o remount,ro /scratch")
         try:
             code, found = accept(field, tmp_path, *given, bits=False)
         finally:
             throttle(disk, 0)
     told = {(*f["hosts"], f["subject"]): f["summary"] for f in found if f["check"] == "accept-slow-host"}
+    intel = "GenuineIntel" in Path("/proc/cpuinfo").read_text()
     timed = json.loads((tmp_path / "report.json").read_bytes())["smoke"]["alone"]
     assert (code, *told) == (
         1,
         ("node4", "/scratch"),
         ("node2", "write /scratch"),
         ("node2", "read /scratch"),
-        ("node3", "matmul"),
+        *([("node3", "matmul")] if intel else []),
     ), [each for each in timed if each["what"] == "matmul"]
     assert told["node4", "/scratch"] == "nothing can be stored in /scratch: Read-only file system"

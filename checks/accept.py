@@ -436,8 +436,7 @@ def _noise(first: Mapping[Way, Sequence[float]]) -> float:
 def _limit(hosts: Sequence[str], effects: Mapping[End, float], noise: float) -> float:
     """The logarithm of the share below which an end is slow: beyond what ends are apart, and noise."""
     by_noise = 1.25 * noise / math.sqrt(min(len(hosts) - 1, 4))
-    sound = [abs(own) for own in effects.values() if own > SLOWER]  # who is slow widens no limit
-    return min(SLOWER, -TIMES * max(MAD * median(sound or [0.0]), by_noise))
+    return min(SLOWER, -TIMES * max(MAD * median(map(abs, effects.values())), by_noise))
 
 
 def _slow_ends(hosts: Sequence[str], value: Mapping[Way, float], noise: float) -> dict[End, float]:
@@ -445,12 +444,13 @@ def _slow_ends(hosts: Sequence[str], value: Mapping[Way, float], noise: float) -
     effects = _fitted(hosts, value)
     limit = _limit(hosts, effects, noise)
     left = {way: own - effects[way[0], 0] - effects[way[1], 1] for way, own in value.items()}
-    usual = median(left.values())
+    usual, middle = median(left.values()), median(value.values())
 
     def wholly(end: End) -> bool:
         """Whether nearly all its ways are slow: two of the three of four hosts may be two single ways."""
-        own = [left[way] + effects[end] - usual for way in value if way[end[1]] == end[0]]
-        return sum(each >= SLOWER for each in own) <= CONTRADICTING * len(own)
+        own = [way for way in value if way[end[1]] == end[0]]
+        alone = (min(value[way] - middle, left[way] + effects[end] - usual) for way in own)
+        return sum(each >= SLOWER for each in alone) <= CONTRADICTING * len(own)
 
     return {end: own for end, own in effects.items() if own < limit and wholly(end)}
 

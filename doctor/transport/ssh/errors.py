@@ -55,7 +55,7 @@ def login_refused(
     elif not offered:
         remedy = "Make a key and install it on the host, or name one (-i), or load it into an agent."
         commands = ["ssh-keygen -t ed25519", f"ssh-copy-id {shlex.quote(f'{to.user}@{to.name}')}", *commands]
-    remedy = _only_ssh(others, "give it a key, in a file or in an agent (ssh-add -s for a token)") + remedy
+    remedy = _only_ssh(others, "give it a key, or make ssh log in first (kinit, or ssh-add -s)") + remedy
     return CannotReach(
         UnreachedKind.AUTH,
         f"Login as {to.user} refused: {keys}{left_out}{methods}{tail}.",

@@ -12,7 +12,7 @@ MUTATE_ARGS ?= --draw 200 --seed 1
 WEIGH_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo demos quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh weigh-some gpu-proof docs release clean
+.PHONY: demo demos quick touched test test-rest test-all test-long test-mindspore test-kubernetes lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh weigh-some gpu-proof docs release clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -83,6 +83,12 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet "asyncssh>=2.17,<3"
 	$(BIN)/python -m benchmarks.thousands
 	$(BIN)/python -m benchmarks.history
+
+# The ways into pods, tried with a cluster: KUBECONFIG names it, and CLUSTER_DOCTOR_PODS pods of it (app=train).
+test-kubernetes: $(VENV)/.ready
+	@[ -n "$(CLUSTER_DOCTOR_PODS)" ] || { echo "Name pods: make test-kubernetes CLUSTER_DOCTOR_PODS=app=train"; exit 2; }
+	CLUSTER_DOCTOR_PODS="$(CLUSTER_DOCTOR_PODS)" CLUSTER_DOCTOR_NAMESPACE="$(CLUSTER_DOCTOR_NAMESPACE)" \
+	  $(BIN)/python -m pytest -q tests/process/transport/pods/test_any_cluster.py
 
 # Every fault of the smoke run, many times, in the lab. It takes an hour or two, and goes on where it was cut short;
 # TRIALS_ARGS selects a part.

@@ -13,8 +13,6 @@ from doctor.smoke.judge.speed import SHARED, spread
 
 BUSY = 0.5
 """The load of a core from which on a host is used by others, too."""
-
-
 TIMES = ("login", "start", "dns")
 """What is measured in seconds."""
 

@@ -15,8 +15,6 @@ from doctor.text.grouped import grouped
 T = TypeVar("T")
 RAILS = 4
 """Rails of Atlas training servers: devices 0 and 4, 1 and 5, 2 and 6, 3 and 7."""
-
-
 NOT_TOLD = "hccn_tool does not report the gateways of IPv6 addresses"
 
 

@@ -9,5 +9,5 @@ from doctor.text.option import live_option
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowWishes(RunningJobWishes):
     seconds: float = live_option(
-        "--for S", "Seconds to look; by itself up to 50, until 30 steps were seen.", default=10.0, min=1, max=600
+        "--for S", "Seconds to look; longer (to 50 s) until 30 steps were seen.", default=10.0, min=1, max=600
     )

@@ -204,8 +204,6 @@ def _order(capture: Capture) -> tuple[str, ...]:
 
 AMD_ORDER = Fact("amd-order", Read((AMD.node_files,)), _order)
 """PCI addresses of the GPUs that this login may use, in the order in which HIP counts them."""
-
-
 _VIOLATIONS = SLOWDOWNS["amd"]
 
 

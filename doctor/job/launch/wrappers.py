@@ -61,8 +61,6 @@ class InnerCommand:
 
 ITSELF = InnerCommand("")
 """Stands for a command without a wrapper."""
-
-
 _TOLD = sections(__file__, "wrappers.txt")
 PREFIXES = frozenset(_TOLD.pop("prefixes")["all"].split())
 """Wrappers whose process becomes the command, or stays above it on the same host."""

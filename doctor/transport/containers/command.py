@@ -15,10 +15,11 @@ HOST = "{host}"
 """The placeholder for the name of the host."""
 PODS = ("kubectl", "oc")
 """Tools that run on the user's machine, because they find the pod by themselves."""
+_OF_POD = "get pod -o jsonpath='{.spec.containers[*].image} {.status.containerStatuses[*].imageID}'"
 _IMAGE_OF = {
     **dict.fromkeys(("docker", "podman", "nerdctl"), "inspect -f '{{.Image}}'"),
     **dict.fromkeys(("compose", "docker-compose"), "images -q"),
-    **dict.fromkeys(PODS, "get pod -o jsonpath='{.status.containerStatuses[*].imageID}'"),
+    **dict.fromkeys(PODS, _OF_POD),
 }
 """What each tool is asked for the image of the container or pod whose name follows."""
 ENGINES = ("docker", "podman", "nerdctl", "crictl", *PODS)

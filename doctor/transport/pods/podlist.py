@@ -38,7 +38,8 @@ class Word(Struct):
 
 class Container(Struct):
     name: str
-    image: str = field(default="", name="imageID")
+    image: str = ""
+    number: str = field(default="", name="imageID")
     state: Mapping[str, Word] = {}
     """Under one of: waiting, running, terminated."""
 
@@ -87,7 +88,9 @@ class Pod(Struct):
         return named or self.label(DEFAULT_CONTAINER) or self.spec.containers[0].name
 
     def image(self, container: str) -> str:
-        return next((each.image for each in self.status.containers if each.name == container), "")
+        """The image of a container as the manifest names it, and as its node has it."""
+        both = (*self.spec.containers, *self.status.containers)
+        return " ".join(each.number or each.image for each in both if each.name == container)
 
 
 class _PodList(Struct):

@@ -317,6 +317,11 @@ def test_a_pod_of_another_image(cluster: StandIn) -> None:
     assert images_by(["check", "--pods", "app=train"]) == {"train-0": "2" * 12}
     made_from(cluster, "1", "1", "1")
     assert images_by(["check", "--pods", "app=train"]) == {}
+    made_from(cluster, "1", "2", "1")
+    for each in cluster.pods:
+        head = each["metadata"]["name"] == "train-0"
+        each["spec"]["containers"][0]["image"] = "train:2-cpu" if head else "train:2"
+    assert images_by(["check", "--pods", "app=train"]) == {}, "it is meant to have another one"
 
 
 def test_images_by_kubectl(tmp_path: Path) -> None:
@@ -355,12 +360,12 @@ GETS = """#!/bin/sh
 case " $* " in
 *" exec "*) while [ "$1" != -- ]; do shift; done; shift; exec "$@" ;;
 *" -c "* | *" -i "* | *--stdin*) exit 1 ;;
-*'[*].imageID'* | *'[?(@.name=="main")].imageID'*) ;;
+*'[*].image} '*'[*].imageID'* | *'[?(@.name=="main")].image} '*'[?(@.name=="main")].imageID'*) ;;
 *) exit 1 ;;
 esac
 case " $* " in *" -n team "*) ;; *) exit 1 ;; esac
 case " $* " in *" train-1 "*) n=2 ;; *) n=1 ;; esac
-printf 'docker.io/library/train@sha256:%064d' 0 | tr 0 $n
+printf 'train:1 docker.io/library/train@sha256:%064d' 0 | tr 0 $n
 """
 
 

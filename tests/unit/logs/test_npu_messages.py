@@ -121,3 +121,21 @@ WARNED = ("loader WARNING - Error occurred during preprocess.", *PIPELINE, "[ERR
 @pytest.mark.parametrize("lines", [[OPTIONAL], WARNED, [TRANSIENT]], ids=["library", "pipeline", "transient"])
 def test_what_the_job_overcame_is_not_accused(lines: Sequence[str], tmp_path: Path) -> None:
     assert not accusations(written(tmp_path, *lines, *STEPS))
+
+
+def test_helpers_of_a_rank_that_ended_are_not_its_cause(tmp_path: Path) -> None:
+    """Alone they show that a rank ended, and not why; below its exception they make it certain."""
+    helpers = ["[ERROR] TBE Subprocess[task_distribute] raise error[], main process disappeared!"] * 2
+    alone = written(tmp_path, *STEPS[:9], *helpers)
+    assert alone.outcome is LogOutcome.UNKNOWN
+    raised = [
+        f"[rank1]: {line}"
+        for line in (
+            "Traceback (most recent call last):",
+            '  File "/job/train.py", line 9, in <module>',
+            "    x = y[z]",
+            "KeyError: 'lr'",
+        )
+    ]
+    (cause,) = accusations(written(tmp_path, *STEPS[:9], *raised, *helpers))
+    assert [party.rank for party in cause.who] == [1]

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from checks.folders import Folder
+from checks.image import Image
 from doctor.api import Expect, Here, JobPlan
 from doctor.facts.groups import GroupLimit
 from doctor.facts.limits import CPUS, LIMITS, PORTS, Limits, Ports
@@ -135,7 +136,7 @@ ROWS: dict[str, Row] = {
         f"10! {more} {seconds} …",
     ),
     "digest-differs": lambda others=4: (
-        ({"node1": "x", **{f"o{n}": "y" for n in range(others)}},),
+        ({"node1": Image("", "x"), **{f"o{n}": Image("", "y") for n in range(others)}},),
         f"{others}",
     ),
     "folder-server-slow": lambda asked=80, waited=100_000, seconds=8: (

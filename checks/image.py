@@ -92,8 +92,9 @@ def _among(known: Mapping[str, str]) -> Iterator[Problem]:
 def _made(summary: str, expected: str, actual: str, hosts: Iterable[str], sure: Confidence) -> Problem:
     if "@" in actual:
         source = "kubectl get pod -o jsonpath={.status.containerStatuses[*].imageID}"
-        again = "# Name the image by its digest, or set imagePullPolicy: Always, and start the pods anew."
-        commands: tuple[str, ...] = ("kubectl get pods -o wide", again)
+        commands: tuple[str, ...] = (
+            "# Name the image by its digest, or set imagePullPolicy: Always, and start the pods anew.",
+        )
     else:
         source = "docker inspect -f {{.Image}}"
         again = "# Pull the image of the others, and start the container anew."

@@ -182,7 +182,9 @@ def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Smo
 
 def _stopped(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Hosts that kept ranks from computing for long: medians of steps do not show such a pause."""
-    for host in result.plan.hosts if result.plan.backend == "gloo" else ():
+    if result.plan.backend != "gloo":
+        return
+    for host in result.plan.hosts:
         times = [_times(result, seat.rank) for seat in result.plan.on(host)]
         worst = [half for halves in times for half in halves]
         if worst and all(halves and min(halves) > STOPPED for halves in times):
@@ -210,9 +212,11 @@ def _times(result: SmokeResult, rank: int) -> list[float]:
 
 def _contention(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Charges hosts that are shared, unless all are: then the run itself is too large for them."""
+    if result.plan.backend != "gloo":
+        return
     halves = {
         host: [half for seat in result.plan.on(host) for half in _all_along(result, seat.rank)]
-        for host in (result.plan.hosts if result.plan.backend == "gloo" else ())
+        for host in result.plan.hosts
     }
     waits = {host: median(each) for host, each in halves.items() if each}
     if len(waits) < LEAST_HOSTS:

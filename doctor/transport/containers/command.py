@@ -95,7 +95,7 @@ def entered_with_image(host: Host) -> str:
     for container in filter(None, _OF_EXEC.findall(rest)):
         ask = ask.replace("*", rf"?(@.name==\"{container}\")")
     ask += _OF_EXEC.sub("", rest.removesuffix("--"))
-    return f'{command} env "CLUSTER_DOCTOR_IMAGE=`{ask} 2>/dev/null`"'
+    return f'{command} env "CLUSTER_DOCTOR_IMAGE=`{ask} </dev/null 2>/dev/null`"'
 
 
 def pod_entry(namespace: str | None, context: str | None, container: str | None) -> str:

@@ -35,7 +35,11 @@ def test_an_engine_is_asked_for_the_image(enter: str, engine: str, name: str) ->
 )
 def test_what_asks_for_the_image(enter: str, which: str, asks: str) -> None:
     command = entered_with_image(Host("node1", "node1", enter=enter))
-    asked = command.partition("CLUSTER_DOCTOR_IMAGE=`")[2].partition(" 2>/dev/null`")[0]
+    asked = (
+        command.partition("CLUSTER_DOCTOR_IMAGE=`")[2]
+        .partition(" 2>/dev/null`")[0]
+        .removesuffix(" </dev/null")
+    )
     of = f"{{.spec.containers[{which}].image}} {{.status.containerStatuses[{which}].imageID}}"
     assert " ".join(asked.split()) == asks.replace("OF", f"-o jsonpath='{of}'")
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checks.links import link_flapping
 from tests.support.captures import every_fact, held, printed
+from tests.support.number_rows.network import made, wires
 
 WIRES, HEAT, FIRMWARE, KEYS = (every_fact()[name] for name in ("wires", "heat", "gpu-firmware", "ib-keys"))
 NET = "/sys/class/net"
@@ -100,3 +102,15 @@ def test_the_keys_of_ports_of_infiniband_only() -> None:
         at.format("mlx5_2", "link_layer"): "InfiniBand",
     }
     assert held(KEYS, files) == {("mlx5_0", 1): {0: 0xFFFF, 1: 0x8012}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "usual", "named"),
+    [(800, 20, ["h1"]), (800, 800, []), (18, 0, []), (0, 0, []), (40, 0, ["h1"])],
+    ids=["often", "as all", "nine times", "never", "twice a day"],
+)
+def test_whose_link_is_lost_again_and_again(changes: int, usual: int, named: list[str]) -> None:
+    """The hosts are up for ten days."""
+    plan, held_by = made(8)
+    seen = {host: wires(changes if host == "h1" else usual) for host in held_by}
+    assert [host for each in link_flapping.run(seen, held_by, plan) for host in each.hosts] == named

@@ -67,13 +67,13 @@ def _conclude(logs: Logs, known: JobFacts, from_curves: Sequence[LogCause]) -> C
         files = (file.who.host for file in case.logs.files)
         complain = (each.by.host for blame in blames for each in blame.events)
         hosts = tuple(sorted(_names((*files, *case.places.host_of_rank.values(), *complain))))
-    cut = outcome is LogOutcome.UNKNOWN and bool(charges)  # they tell more than a traceback without its end
-    odd = [each for each in ranked(case) if not (cut and CUT in each.line.text)][:MOST_ODD]
+    told = outcome is LogOutcome.UNKNOWN and bool(charges)  # more than by a traceback without its end
+    odd = [each for each in ranked(case) if not (told and (each.score < 0 or CUT in each.line.text))]
     return Conclusion(
         outcome,
         tuple(charges),
         story=story_of(case),
-        odd=tuple(replace(each.line, who=each.who) for each in odd),
+        odd=tuple(replace(each.line, who=each.who) for each in odd[:MOST_ODD]),
         telling="; ".join(odd[0].why) if odd else "",
         open=openings(case, blames),
         hosts=hosts,

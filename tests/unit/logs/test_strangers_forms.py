@@ -21,6 +21,7 @@ def test_what_is_said(name: str, tmp_path: Path) -> None:
     said = (found.outcome.value, first.says if first else "")
     assert said == (case["outcome"], case["says"])
     assert "symptom" not in case or (first and first.symptom == case["symptom"])
+    assert "look" not in case or "".join(each.text for each in found.odd) == case["look"]
 
 
 @pytest.mark.parametrize("name", ["victim", "ranks whose neighbour is gone", "quota"])

@@ -26,9 +26,9 @@ from doctor.api import (
 )
 from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE, CollectiveFloor, Floor, SinceBaseline
 from doctor.facts.smoke import SMOKE, SmokeRounds
-from doctor.rules.accept import LEFT_OF_MANY, CollectiveRate, collective_rates, named, rate, rates_of_pairs
+from doctor.rules.accept import LEFT_OF_MANY, CollectiveRate, collective_rates, named, rates_of_pairs
 from doctor.rules.smoke import accused
-from doctor.smoke.judge.link_charges import MANY_SEGMENTS
+from doctor.smoke.judge.link_charges import MANY_SEGMENTS, bit_rate
 from doctor.smoke.judge.link_stages import Way, sent_again
 from doctor.smoke.judge.one_way import OneWayRates
 from doctor.smoke.judge.speed import MAD
@@ -230,7 +230,7 @@ def _below_floor(rates: OneWayRates, floor: Floor) -> Iterator[Problem]:
     below = {way for way, own in best.items() if own < floor.value}
     for culprit in _explained(below, best, rates.hosts):
         most = max(best[way] for way in culprit.ways)
-        words = f"{culprit.words} {rate(most)} at most; the floor is {floor.text}"
+        words = f"{culprit.words} {bit_rate(most)} at most; the floor is {floor.text}"
         yield _problem(rates, culprit, words, floor.text, Severity.FAIL)
 
 
@@ -249,11 +249,11 @@ def _beside_peers(
     culprits = _by_peers(rates, peers) if peers else _of_few(rates)
     for culprit, usual in culprits:
         own = median(rates.middle[way] for way in culprit.ways)
-        words = f"{culprit.words} {rate(own)}, {own / usual:.0%} of {rate(usual)}"
+        words = f"{culprit.words} {bit_rate(own)}, {own / usual:.0%} of {bit_rate(usual)}"
         ends = {(host, way.index(host)) for host in culprit.hosts for way in culprit.ways}
         judged = floor_met or (not culprit.subject and ends <= {*compared})
         severity = Severity.WARN if judged else Severity.FAIL
-        yield _problem(rates, culprit, words, f"about {rate(usual)}", severity)
+        yield _problem(rates, culprit, words, f"about {bit_rate(usual)}", severity)
 
 
 def _losing(seen: SmokeRounds, rates: OneWayRates) -> Iterator[Problem]:
@@ -361,11 +361,11 @@ def _problem(rates: OneWayRates, culprit: _Culprit, words: str, expected: str, s
     return Problem(
         words,
         expected=expected,
-        actual=rate(median(rates.middle[way] for way in culprit.ways)),
+        actual=bit_rate(median(rates.middle[way] for way in culprit.ways)),
         evidence=(
             Evidence(
                 "transfers, median of the turns, the slowest first",
-                "\n".join(f"{way[0]} -> {way[1]}: {rate(own)}" for way, own in slowest),
+                "\n".join(f"{way[0]} -> {way[1]}: {bit_rate(own)}" for way, own in slowest),
             ),
         ),
         subject=culprit.subject,

@@ -223,6 +223,7 @@ def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
         or not 0 <= plan.seed < MOST_SEED
         or not 0 <= plan.waver_tries <= MOST_TRIES
         or not 0 <= plan.turns <= MOST_TRIES
+        or not 0 <= plan.pairs_at_once <= MOST_RANKS
         or not 0 <= plan.sweep < MOST_SECONDS
         or len(plan.paths) > 2 * MOST_PATHS
         or len(seats) > MOST_RANKS

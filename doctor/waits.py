@@ -8,15 +8,9 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from itertools import chain
 from typing import TypeVar
 
+from doctor.text.grouped import grouped
+
 N = TypeVar("N", bound=Hashable)
-
-
-def graph(pairs: Iterable[tuple[N, N]]) -> dict[N, list[N]]:
-    """The graph in which the first of each pair waits for the second."""
-    waits: dict[N, list[N]] = {}
-    for one, other in pairs:
-        waits.setdefault(one, []).append(other)
-    return waits
 
 
 def roots(waits: Mapping[N, Collection[N]]) -> list[N]:
@@ -26,7 +20,7 @@ def roots(waits: Mapping[N, Collection[N]]) -> list[N]:
 
 def cycles(waits: Mapping[N, Collection[N]]) -> list[frozenset[N]]:
     """Groups of parties that wait for each other. A party that only leads to a cycle belongs to no group."""
-    into = graph((other, one) for one, others in waits.items() for other in others)
+    into = grouped((other, one) for one, others in waits.items() for other in others)
     left: list[N] = []
     """In this list, each party comes after all parties that it waits for, except within a cycle."""
     seen: set[N] = set()
@@ -62,7 +56,7 @@ def waited_for(waits: Mapping[N, Collection[N]]) -> tuple[list[N], bool]:
 
 def longest_way(waits: Mapping[N, Collection[N]], ends: Iterable[N]) -> tuple[N, ...]:
     """The shortest path to an end from the party that is farthest from all ends."""
-    into = graph((other, one) for one, others in waits.items() for other in others)
+    into = grouped((other, one) for one, others in waits.items() for other in others)
     after: dict[N, N | None] = dict.fromkeys(ends)
     todo = list(after)
     for each in todo:

@@ -51,13 +51,14 @@ def baseline(request: Request, wishes: BaselineWishes) -> int:
 
 def _good_run(path: Path, request: Request) -> GoodRun:
     from doctor.exam.examination import judge_again
-    from doctor.exam.replay import EXAMINES, as_recorded
+    from doctor.exam.way import as_recorded
     from doctor.judge.baseline import GoodRun
     from doctor.model import Status
     from doctor.recording import FILE
     from doctor.savedrun import read_saved
     from doctor.text.announce import announce
     from doctor.text.nodeset import fold
+    from doctor.transport.way import EXAMINES
 
     raw = read_saved(path)
     recorded = replace(FILE.load(path, raw), baseline=None)

@@ -34,7 +34,7 @@ def diff(request: Request, wishes: DiffWishes) -> int:
     from doctor.diff.report import diff_report, page_of
     from doctor.diff.saved import read_run
     from doctor.exam.examination import judge_again
-    from doctor.exam.replay import as_recorded
+    from doctor.exam.way import as_recorded
     from doctor.report.out.outputs import refuse_unwritable
     from doctor.report.out.pages import show_page, write_page
 

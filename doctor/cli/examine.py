@@ -96,6 +96,12 @@ class AcceptWishes:
         min=1,
         max=30 * 86_400,
     )
+    hosts_at_once: int | None = option(
+        *("--hosts-at-once N", "At most so many hosts send to each other at the same time."),
+        not_with=(REPLAY,),
+        panel=ExamFlags.PANEL,
+        min=2,
+    )
     csv: Path | None = any_option(
         "--csv FILE", "The collectives of all sizes as CSV; - is stdout.", panel=Outputs.PANEL
     )
@@ -115,7 +121,8 @@ def accept(request: Request, wishes: AcceptWishes) -> int:
     refuse_conflicts(request, wishes)
     floor = read_floor(wishes.floor) if wishes.floor else None
     outputs = replace(request.outputs, more=tuple(more))
-    return examine(replace(request, floor=floor, paths=wishes.paths, soak=wishes.soak, outputs=outputs))
+    request = replace(request, floor=floor, hosts_at_once=wishes.hosts_at_once)
+    return examine(replace(request, paths=wishes.paths, soak=wishes.soak, outputs=outputs))
 
 
 def _certificate(path: Path, recording: Path | None) -> Format:

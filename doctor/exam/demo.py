@@ -30,13 +30,12 @@ class Demo:
     """The command that made the recording."""
 
 
-def _of_kind(kind: str) -> dict[str, Demo]:
-    return {name: demo for name, demo in ALL_DEMOS.items() if demo.kind == kind}
-
-
 ALL_DEMOS: Mapping[str, Demo] = {name: Demo(*row) for name, *row in table(__file__, "demos.txt")}
 """The first one is shown if none is named."""
-DEMOS, HANGS, SLOWS, TRANSCRIPTS = map(_of_kind, ("run", "hang", "slow", "cast"))
+DEMOS, HANGS, SLOWS, TRANSCRIPTS = (
+    {name: demo for name, demo in ALL_DEMOS.items() if demo.kind == kind}
+    for kind in ("run", "hang", "slow", "cast")
+)
 LASTS, TRANSCRIPT_LASTS = 4.0, 16.0
 """Seconds that a demo plays if somebody watches."""
 LONGEST_PAUSE = 3.0

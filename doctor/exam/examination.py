@@ -19,11 +19,10 @@ from doctor.exam.collect import Collection, Order
 from doctor.exam.flags import apply_flags, pairs
 from doctor.exam.policy import refuse_skipped, with_waivers
 from doctor.exam.progress import progress_line
-from doctor.exam.replay import as_recorded
-from doctor.exam.request import ExamFlags, JobFlags, Request, SmokeFlags
+from doctor.exam.request import ExamFlags, JobFlags, Request
 from doctor.exam.signals import signal_of, stop_on_signals
 from doctor.exam.slurm_job import of_slurm
-from doctor.exam.way import way_of
+from doctor.exam.way import as_recorded, way_of
 from doctor.expect import Expect, amend
 from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE
 from doctor.facts.run import MESH, OFFERED
@@ -252,7 +251,11 @@ def _collect(
     """Ask the hosts; after an interruption, return what is known so far."""
     way, what = request.way, request.what
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
-    training = replace(_training(request.smoke), accept=request.command == ACCEPT, paths=request.paths)
+    smoke, steps = request.smoke, STEPS if request.smoke.steps is None else request.smoke.steps
+    training = SmokeWishes(
+        *(steps, smoke.tp, smoke.timeout, smoke.inject),
+        *(request.command == ACCEPT, request.paths, request.hosts_at_once),
+    )
     check_wishes(training)
     baseline = read_baseline(what.baseline) if what.baseline else None
     of_table = ASKED if baseline else ()
@@ -352,11 +355,6 @@ def hosts_of(request: Request, targets: Targets) -> tuple[Host, ...]:
         return hosts
     own = request.defaults and "--python" not in request.typed  # a default gives way to the inventory
     return tuple(replace(host, python=(own and host.python) or python) for host in hosts)
-
-
-def _training(smoke: SmokeFlags) -> SmokeWishes:
-    steps = STEPS if smoke.steps is None else smoke.steps
-    return SmokeWishes(steps=steps, tp=smoke.tp, timeout=smoke.timeout, inject=smoke.inject)
 
 
 def own_interpreters(environ: Mapping[str, str], prefix: str = sys.prefix) -> tuple[str, ...]:

@@ -229,6 +229,8 @@ class Request:
     """For how many seconds an acceptance test is repeated."""
     paths: tuple[str, ...] = ()
     """The folders in which hosts are to store something; an option of `accept` alone."""
+    hosts_at_once: int | None = None
+    """The most hosts that send to each other at the same time; an option of `accept` alone."""
     outputs: Outputs = field(default_factory=Outputs)
     typed: frozenset[str] = frozenset()
     """The names of the options that were typed."""

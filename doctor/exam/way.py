@@ -13,13 +13,16 @@ from doctor.model import Host
 from doctor.text.hostprogram import table
 from doctor.text.option import KEY, LIVE, Option, options
 from doctor.text.redact import redact
-from doctor.transport.way import Typed, Way
+from doctor.transport.way import EXAMINES, Typed, Way
 
 if TYPE_CHECKING:
+    from doctor.recording import Recording
     from doctor.targets.inventory import Targets
 
 NAMED, REACHED, ASKED = table(__file__, "way.txt")
 """The options that name hosts, that reach them, and that say what is examined."""
+CHOICE = ("--only", "--skip")
+STRICTNESS = ("--strict", "--need-hosts")
 
 
 def way_of(
@@ -44,13 +47,15 @@ def way_to(
     def typed(names: Iterable[str]) -> tuple[Typed, ...]:
         return tuple(each for name in names for each in given.get(name, ()))
 
+    of_accept = [("--path", path) for path in request.paths]
+    of_accept += [("--hosts-at-once", str(request.hosts_at_once))] if request.hosts_at_once else []
     by_hand = () if request.who.inventory else hosts
     users = {host.name: host.user for host in by_hand if host.user}
     logins = {host.name: own for host in hosts if (own := tuple(_login(host)))}
     return Way(
         typed(NAMED),
         typed(REACHED),
-        typed(ASKED),
+        (*typed(ASKED), *of_accept),
         users,
         logins if request.who.inventory else {},
         environ.get("SLURM_JOB_ID", "") if transport == "srun" else "",
@@ -66,6 +71,18 @@ def retyped(request: Request, given: Iterable[Typed]) -> Request:
             values.setdefault(name, []).extend(value)
     found: Request = _filled(request, values)
     return found
+
+
+def as_recorded(request: Request, recorded: Recording) -> Request:
+    """The request of a replay, with the recorded options that its verdict depends on, unless they are typed
+    anew; checks or an exam that are named stay.
+    """
+    if not {request.command, recorded.command} <= {*EXAMINES} or recorded.way is None:
+        return request
+    wanted = STRICTNESS if request.typed & {"--exam", *CHOICE} else (*CHOICE, *STRICTNESS)
+    given = [option for option in recorded.way.asked if option[0] in wanted]
+    typed = request.typed | {option[0] for option in given}
+    return replace(retyped(request, given), typed=typed)
 
 
 def _filled(group: Any, values: Mapping[str, list[str]]) -> Any:

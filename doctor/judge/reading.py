@@ -57,8 +57,7 @@ def read_recording(
 
 def _sight(host: str, facts: Facts, *, of_job: bool) -> HostView:
     """`of_job`: whether a job is examined."""
-    told = (facts.known(host, fact) for fact in (DEVICES, ROUTES, NAMES, PYTHON))
-    devices, routes, names, python = told
+    devices, routes, names, python = (facts.known(host, each) for each in (DEVICES, ROUTES, NAMES, PYTHON))
     environment = facts.known(host, ENVIRONMENT) if of_job else None
     return HostView(
         devices={vendor: len(devices.of(vendor).numbers) for vendor in VENDORS if devices},

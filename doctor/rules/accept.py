@@ -64,9 +64,3 @@ def rates_of_pairs(runs: Sequence[JudgedRun]) -> OneWayRates | None:
     results = [run.result for run in reversed(runs) if run.plan.turns]
     cells = (c for r in results if r.plan.backend not in SLOWER_THAN_NETWORKS for c in measured_cells(r))
     return next((cell.one_way for cell in cells if cell.one_way), None)
-
-
-def rate(value: float) -> str:
-    """In bits a second; `value` is in bytes a second."""
-    bits = 8 * value
-    return f"{bits / 1e9:.2f} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:.1f} Mbit/s"

@@ -1,11 +1,12 @@
 """How long nothing may move before it counts as a hang. Adaptive: a slow cluster is not a hung one."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from doctor.agents.session import AgentPatience
 from doctor.smoke.onhost.shape import ScheduledCall
-from doctor.smoke.result import Sample
+from doctor.smoke.result import Sample, SmokePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,14 @@ PATIENCE = {
     "mccl": SmokePatience(30.0, floor=15.0, meet=75.0, imports=120.0),
 }
 WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0, "mccl": 300.0}
-"""Seconds for the whole run, by default."""
+"""Seconds for the whole run, by default; several times as long if only few hosts may send at once."""
 MEETING = ("join", 1)
 """The phase and the step of a rank that meets the others."""
+
+
+def whole_limit(plan: SmokePlan) -> float:
+    """The seconds for the whole run, if nobody said how many."""
+    return WHOLE[plan.backend] * math.ceil(len(plan.hosts) / 2 / (plan.pairs_at_once or len(plan.hosts)))
 
 
 def stall_limit(

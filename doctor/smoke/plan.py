@@ -61,6 +61,8 @@ class SmokeWishes:
     """An acceptance test: all pairs of hosts are measured, each way by itself, so all are in one cell."""
     paths: tuple[str, ...] = ()
     """In an acceptance test: more folders in which each host stores something."""
+    hosts_at_once: int | None = None
+    """In an acceptance test: the most hosts that send and receive at the same time."""
     again: bool = False
     """A round of a soak: short, and it wears out no folder that nobody named."""
 
@@ -137,6 +139,7 @@ def plan_smoke(
             seats.append(SmokeSeat(len(seats), host, local, device, cell_of[host], len(cell), index))
             cell.append(seats[-1].rank)
     head = job.head.value if job.head.value in counts else taking_part[0]
+    at_once = (wishes.hosts_at_once or 0) // 2
     turns = MANY_TURNS if len(taking_part) < MANY_HOSTS else FEW_TURNS
     sweep, paths = SWEEP, (*OWN_PATHS, *wishes.paths)
     if wishes.again:
@@ -156,6 +159,7 @@ def plan_smoke(
         turns=turns if wishes.accept else 0,
         sweep=sweep if wishes.accept else 0.0,
         paths=tuple(dict.fromkeys(paths)) if wishes.accept else (),
+        pairs_at_once=at_once if at_once < len(taking_part) // 2 else 0,
         layout=_of_job(layout, tp, cells, framework, job.backend.value),
         order=_order(layout),
     )

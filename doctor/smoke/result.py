@@ -10,7 +10,7 @@ from doctor.model import Framework, UnreachedHost
 from doctor.smoke import events
 from doctor.smoke.onhost.shape import ORDER, CellShape
 from doctor.smoke.onhost.trainplan import MICRO_BATCHES, may_interleave
-from doctor.text.interpreter import to_type
+from doctor.text.interpreter import PLAIN, to_type
 
 SmokeBackend = Literal["gloo", "nccl", "hccl", "mccl"]
 """`mccl` is what MindSpore has instead of gloo."""
@@ -89,6 +89,8 @@ class SmokePlan:
     order: str = ORDER
     paths: tuple[str, ...] = ()
     """See `CellShape.paths`."""
+    pairs_at_once: int = 0
+    """See `CellShape.pairs_at_once`."""
 
     @property
     def parts(self) -> int:
@@ -122,6 +124,7 @@ class SmokePlan:
             sweep=self.sweep,
             order=self.order,
             paths=self.paths,
+            pairs_at_once=self.pairs_at_once,
             **self.layout,
         )
 
@@ -284,6 +287,10 @@ class SmokeResult:
 
     def host(self, name: str) -> HostOutcome | None:
         return next((seen for seen in self.hosts if seen.host == name), None)
+
+    def python_on(self, host: str) -> str:
+        """The interpreter of a host, as it can be typed in a command."""
+        return next((seen.to_type for seen in self.hosts if seen.host == host), PLAIN)
 
     def cell_ranks(self, cell: int) -> tuple[RankOutcome, ...]:
         return tuple(self.ranks[rank] for rank in self.plan.cells[cell])

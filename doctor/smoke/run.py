@@ -17,7 +17,7 @@ from doctor.mesh import MeshResult
 from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.headway import SMOKE, headway, with_those_behind
 from doctor.smoke.judge.exits import way_of
-from doctor.smoke.limits import PATIENCE, WHOLE, SmokePatience
+from doctor.smoke.limits import PATIENCE, SmokePatience, whole_limit
 from doctor.smoke.live import LiveHost
 from doctor.smoke.messages import JoinCommand, SeatCommand, StartCommand
 from doctor.smoke.result import Hiccup, OmittedSmokeHost, RunEnd, SmokePlan, SmokeResult
@@ -60,7 +60,7 @@ class SmokeRun:
         patience: SmokePatience | None = None,
     ) -> None:
         self.began = time.monotonic()
-        own = self.began + (timeout or WHOLE[plan.backend])
+        own = self.began + (timeout or whole_limit(plan))
         enough = until - min(EVIDENCE, (until - self.began) / 4)
         self.until, self.cut_short = min(enough, own), enough < own
         self.overtime = False

@@ -136,7 +136,9 @@ _BY = frozenset({"--transport", "--allocate"})
 _ASKING = _BY | {"--exclude", "--rank-table", "--python", "--fanout"}
 _LETTERS = (("--ssh-config", "-F"), ("--user", "-l"), ("--jump", "-J"), ("--port", "-p"))
 _TRAINING = ("--steps", "--tp", "--smoke-timeout")
-_EXAMINES = ("check", "smoke", "preflight", "accept")
+_OF_ACCEPT = ("--path", "--hosts-at-once")
+EXAMINES = ("check", "smoke", "preflight", "accept")
+"""The commands whose options choose checks; others choose theirs by themselves."""
 
 
 def _takes(command: str, option: str) -> bool:
@@ -149,7 +151,7 @@ def _takes(command: str, option: str) -> bool:
         return option in _SSH | _ASKING
     if command in ("check", "smoke") and option in ("--no-smoke", *(_TRAINING if command == "check" else ())):
         return False
-    return command in _EXAMINES
+    return command in (("accept",) if option in _OF_ACCEPT else EXAMINES)
 
 
 def reaches_hosts(command: str) -> bool:

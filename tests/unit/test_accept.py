@@ -302,6 +302,30 @@ def test_numbers_from_a_hostile_host_are_no_numbers(tmp_path: Path) -> None:
         assert run("accept", "--replay", saved(tmp_path, data))[0] == 2
 
 
+@pytest.mark.parametrize("number", ["0", "1", "-2", "two", "2.5", ""])
+def test_so_many_hosts_do_not_meet(number: str) -> None:
+    code, out, said = run("accept", "node[1-4]", "--hosts-at-once", number)
+    sentence, advice = said.splitlines()
+    assert (code, out, advice.strip()) == (2, "", "Try 'doctor accept -h' for help.")
+    assert sentence.startswith("doctor: --hosts-at-once: ")
+
+
+def test_hosts_at_once_are_of_an_acceptance_test_alone(tmp_path: Path) -> None:
+    for command in ("check", "smoke", "preflight"):
+        code, _, said = run(command, "node[1-4]", "--hosts-at-once", "2")
+        assert (code, "It is an option of doctor accept" in said) == (2, True)
+    recording = saved(tmp_path, accepting(shares({})))
+    assert run("accept", "--replay", recording, "--hosts-at-once", "2")[0] == 2
+
+
+@pytest.mark.parametrize(("pairs", "code"), [(1, 1), (-1, 2), (10**7, 2)])
+def test_pairs_at_once_of_a_recording(tmp_path: Path, pairs: int, code: int) -> None:
+    """A run whose links were measured a pair at a time is judged like any other."""
+    data = accepting(shares({"node2>": 0.5}))
+    data["smoke"][0]["plan"]["pairs_at_once"] = pairs
+    assert run("accept", "--replay", saved(tmp_path, data))[0] == code
+
+
 def test_two_outputs_for_one_stream_or_file(tmp_path: Path) -> None:
     recording = saved(tmp_path, timed(accepting(shares({}))))
     assert run("accept", "--replay", recording, "--csv", "-")[1].startswith("scope,op,bytes,")

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from doctor.waits import common_end, cycles, graph, longest_way, roots, waited_for
+from doctor.text.grouped import grouped
+from doctor.waits import common_end, cycles, longest_way, roots, waited_for
 from tests.support.cases import cases
 
 Pairs = Sequence[str]
@@ -11,7 +12,7 @@ LINKED = ("ab", "ba", "ax", "xc", "cd", "dc")
 
 
 def waits(pairs: Pairs) -> dict[str, list[str]]:
-    return graph((pair[0], pair[1]) for pair in pairs)
+    return grouped((pair[0], pair[1]) for pair in pairs)
 
 
 @cases

@@ -27,7 +27,6 @@ from doctor.live.wires import (
     wires,
 )
 from doctor.text.grouped import grouped
-from doctor.waits import graph
 
 LOOKS_APART = 2.0
 """The assumed seconds between the looks, if no host reports them."""
@@ -85,7 +84,7 @@ class HangCase:
 
     @property
     def waits(self) -> dict[Key, list[Key]]:
-        return graph(sorted(self.edges))
+        return grouped(sorted(self.edges))
 
     def told(self, of: Sequence[RankStanding]) -> tuple[RankStanding, ...]:
         """These standings, each completed with what the rank is doing."""

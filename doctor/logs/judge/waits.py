@@ -18,7 +18,7 @@ from doctor.logs.reading.stacks import waits_in
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.grouped import grouped
 from doctor.text.ranks import ranks_text
-from doctor.waits import cycles, graph, waited_for
+from doctor.waits import cycles, waited_for
 
 FAR = 1000
 """The operations in which ranks of one group wait are less far apart: none ends before all have joined it."""
@@ -156,7 +156,7 @@ def chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     edges = [pair for pair in edges if pair[1][0] == "device" or pair[1][1] in real] or edges
     if not edges:
         return None
-    waits = graph(edges)
+    waits = grouped(edges)
     ends, cycle = waited_for(waits)
     ends.sort(key=str)
     parties = {key(each, event.line.file): each for event in events for each in (*event.who, *event.peers)}

@@ -65,7 +65,7 @@ def as_prometheus(envelope: Envelope) -> bytes:
 def _gauge(name: str, help: str, command: tuple[str, str], series: Mapping[Labels, float]) -> str:
     """A metric with all its series."""
     lines = (
-        f"{PREFIX}{name}{_labels((command, *labels))} {_number(value)}\n" for labels, value in series.items()
+        f"{PREFIX}{name}{_labels((command, *labels))} {value:.15g}\n" for labels, value in series.items()
     )
     return f"# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} gauge\n{''.join(lines)}"
 
@@ -77,7 +77,3 @@ def _labels(labels: Iterable[tuple[str, str]]) -> str:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-def _number(value: float) -> str:
-    return f"{value:.15g}"

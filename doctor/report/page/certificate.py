@@ -12,8 +12,9 @@ from doctor.report.page.fault import fault_cards
 from doctor.report.page.headline import last_line, verdict_word, whom
 from doctor.report.page.smoke import rate_text
 from doctor.report.page.training import alone_table, collectives_table
-from doctor.rules.accept import collective_rates, named, rate, rates_of_pairs
+from doctor.rules.accept import collective_rates, named, rates_of_pairs
 from doctor.rules.alone import host_rates, of_floor
+from doctor.smoke.judge.link_charges import bit_rate
 
 STANDS = {
     Status.FAIL: card.Words("below", card.CardKind.FAIL),
@@ -53,7 +54,7 @@ def _floors(report: Report) -> Iterator[tuple[card.Cell, ...]]:
     """Each floor, what was measured, and how that stands by the findings."""
     floor, runs = report.training.floor, report.training.runs
     pairs, text = rates_of_pairs(runs), floor.text if floor else ""
-    least = rate(min(map(median, pairs.turns.values()))) if pairs else ""
+    least = bit_rate(min(map(median, pairs.turns.values()))) if pairs else ""
     yield (
         text or "pair",
         least or "-",

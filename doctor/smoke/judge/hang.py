@@ -212,7 +212,8 @@ def _commands(cell: stopped_cell.EndedCell, seen: RankOutcome) -> tuple[str, ...
     found = IN_KERNEL if seen.state == "D" else ()
     if len(cell.plan.hosts) == 1:
         return found or (LOG,)
-    host, python = cell.plan.seat(seen.rank).host, cell.python_of(seen)
+    host = cell.plan.seat(seen.rank).host
+    python = cell.result.python_on(host)
     return (*found, f"doctor smoke {quote(host)}" + (f" --python {python}" if python != PLAIN else ""))
 
 

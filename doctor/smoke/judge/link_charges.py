@@ -64,8 +64,8 @@ def _severity(broken: bool) -> Severity:
 def _pairs(stages: Sequence[PairStage], host: str) -> tuple[str, str, str]:
     """The summary, what is expected, and the actual rate, in words, for a host whose pairs are slow."""
     own, others = _medians([stage.rates for stage in stages], host)
-    words = f"its network carries {_rate(own)}, {own / others:.0%} of what pairs of the other hosts do"
-    return words, f"about {_rate(others)}, as between the other hosts", _rate(own)
+    words = f"its network carries {bit_rate(own)}, {own / others:.0%} of what pairs of the other hosts do"
+    return words, f"about {bit_rate(others)}, as between the other hosts", bit_rate(own)
 
 
 def _side(one_way: OneWayRates | None, host: str) -> tuple[str, str, str] | None:
@@ -77,13 +77,14 @@ def _side(one_way: OneWayRates | None, host: str) -> tuple[str, str, str] | None
     own = median(one_way.middle[way] for way in ways)
     back = median(one_way.middle[way[::-1]] for way in ways)
     what = "what it sends to the others" if out else "what the others send to it"
-    return f"{what} arrives at {_rate(own)}, and at {_rate(back)} the other way", _rate(back), _rate(own)
+    here, there = bit_rate(own), bit_rate(back)
+    return f"{what} arrives at {here}, and at {there} the other way", there, here
 
 
 def way_charge(seen: CellMeasurements, one_way: OneWayRates, way: Way) -> SmokeCharge:
     """One direction between two hosts."""
     own, back = one_way.middle[way], one_way.middle[way[::-1]]
-    words = worded("way", way=way, own=_rate(own), back=_rate(back), share=own / back)
+    words = worded("way", way=way, own=bit_rate(own), back=bit_rate(back), share=own / back)
     return _between(seen, way, words, one_way.is_limited(way, BROKEN))
 
 
@@ -97,7 +98,7 @@ def pair_charge(seen: CellMeasurements, pair: Pair, broken: bool) -> SmokeCharge
     stages = seen.stages
     own = median(stage.rates[pair] for stage in stages)
     usual = median(rate for stage in stages for other, rate in stage.rates.items() if other != pair)
-    words = worded("pair", own=_rate(own), usual=_rate(usual), share=own / usual)
+    words = worded("pair", own=bit_rate(own), usual=bit_rate(usual), share=own / usual)
     return _between(seen, pair, words, broken)
 
 
@@ -130,7 +131,7 @@ def _evidence(seen: CellMeasurements, host: str) -> Iterator[Evidence]:
 def _turns(one_way: OneWayRates) -> str:
     """All turns, one way per line, the slowest first."""
     ways = sorted(one_way.turns, key=lambda way: one_way.middle[way])
-    return "\n".join(f"{way[0]} -> {way[1]}: {', '.join(map(_rate, one_way.turns[way]))}" for way in ways)
+    return "\n".join(f"{way[0]} -> {way[1]}: {', '.join(map(bit_rate, one_way.turns[way]))}" for way in ways)
 
 
 def _by_hand(plan: SmokePlan, way: Way) -> tuple[str, ...]:
@@ -146,7 +147,7 @@ def _table(stages: Sequence[PairStage], host: str) -> str:
     pairs = sorted(stages[0].rates, key=lambda pair: (host not in pair, stages[0].rates[pair]))
     lines = []
     for pair in pairs[:24]:
-        rates = " and ".join(_rate(stage.rates[pair]) for stage in stages)
+        rates = " and ".join(bit_rate(stage.rates[pair]) for stage in stages)
         trips = " and ".join(_trip(stage.trips[pair]) for stage in stages)
         lines.append(f"{pair[0]} <-> {pair[1]}: {rates}; round trip {trips}")
     return "\n".join(lines)
@@ -165,7 +166,7 @@ def _look(plan: SmokePlan, hosts: Sequence[str]) -> tuple[str, ...]:
     return (*commands, "doctor check --only link-speed-mismatch,mtu-mismatch,nic-errors")
 
 
-def _rate(value: float) -> str:
+def bit_rate(value: float) -> str:
     """The rate in bits a second; `value` is in bytes a second."""
     bits = 8 * value
     return f"{bits / 1e9:.2f} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:.1f} Mbit/s"

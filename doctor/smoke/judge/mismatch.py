@@ -71,8 +71,8 @@ def _proof(cell: EndedCell, rank: int, found: PageDeviation) -> _Proof:
 def _charge(
     cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankOutcome], proof: _Proof
 ) -> SmokeCharge:
-    sample, python = proof.page.sample, cell.python_of(ranks[0])
-    framework = cell.plan.framework
+    sample, framework = proof.page.sample, cell.plan.framework
+    python = cell.result.python_on(cell.plan.seat(ranks[0].rank).host)
     summary, expected = _words(proof, cell.entries(ranks[0].rank), [seen.rank for seen in cell.ranks])
     phase = "train" if proof.lapse else sample.phase
     values = {"words": summary, "expected": expected, "seen": phrases.page_words(sample)}

@@ -78,7 +78,8 @@ class OneWayRates:
         pairs = {frozenset(way): way for way in self.turns}
         if len(self.hosts) != 3 or len(pairs) < 3:
             return 1.0
-        (third,) = (_slower(self.turns, way) for pair, way in pairs.items() if host not in pair)
+        (apart,) = (way for pair, way in pairs.items() if host not in pair)
+        third = median(map(min, self.turns[apart], self.turns[apart[::-1]]))
         own = (way for pair, way in pairs.items() if host in pair)
         return max(min(median(self.at_best[way]), median(self.at_best[way[::-1]])) for way in own) / third
 
@@ -101,20 +102,11 @@ def _at_best(turns: Sequence[Sequence[Transfer]]) -> list[float]:
     return [*map(rate, sure)] if len(sure) >= ALIKE else [*map(rate_at_best, turns)]
 
 
-def _slower(rates: Mapping[Way, Sequence[float]], way: Way) -> float:
-    """The usual rate of the slower direction."""
-    return median(map(min, rates[way], rates[way[::-1]]))
-
-
 def one_way_rates(plan: SmokePlan, cell: Cell) -> OneWayRates | None:
     """The rates; None if the cell did not send one way at a time, or some pair did not finish its turns."""
-    heard = transfers_by_way(plan, cell)
-    hosts = {plan.seat(rank).host for rank in cell.ranks}
-    every = {(one, other) for one in hosts for other in hosts if one != other}
-    if not every or set(heard) != every or any(len(turns) < TURNS for turns in heard.values()):
-        return None
-    turns = {way: [heard[way][turn] for turn in sorted(heard[way])] for way in sorted(heard)}
-    return rates_of(turns)
+    rates = rates_of_all(plan, cell)
+    whole = rates and not rates.missing and all(len(turns) >= TURNS for turns in rates.turns.values())
+    return rates if whole else None
 
 
 def transfers_by_way(plan: SmokePlan, cell: Cell) -> dict[Way, dict[int, list[Transfer]]]:

@@ -121,6 +121,7 @@ def _late(
     if rest:
         wait = "waits" if len(rest) == 1 else "wait"
         waiting = f"and {ranks_text(seen.rank for seen in rest)} {wait} for it"
+    python = cell.result.python_on(cell.plan.seat(first.rank).host)
     values = {"doing": doing_what, "waiting": waiting, "seconds": _seconds(cell)}
     return SmokeCharge(
         *worded("behind", **values, words=state_words(first), phase=phase),
@@ -130,7 +131,7 @@ def _late(
         confidence=sure if pages else Confidence.SUSPECT,
         evidence=(*evidence_of(late), *_names(cell)),
         commands=(
-            f"time {cell.python_of(first)} -c '{IMPORTS[cell.plan.framework]}'",
+            f"time {python} -c '{IMPORTS[cell.plan.framework]}'",
             *(IN_KERNEL if first.state == "D" else ()),
         ),
     )

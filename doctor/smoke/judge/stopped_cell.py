@@ -17,7 +17,6 @@ from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.onhost.trainplan import ACROSS
 from doctor.smoke.result import RankOutcome, Sample, SmokePlan, SmokeResult
 from doctor.text.grouped import grouped
-from doctor.text.interpreter import PLAIN
 from doctor.waits import roots
 
 Waits = Mapping[int, tuple[int, ...]]
@@ -188,11 +187,6 @@ class EndedCell:
         """The rest of the cell: the victims of these ranks."""
         guilty = set(ranks)
         return tuple(seen.rank for seen in self.ranks if seen.rank not in guilty)
-
-    def python_of(self, seen: RankOutcome) -> str:
-        """The interpreter of a rank's host, as it can be typed in a command."""
-        host = self.result.host(self.plan.seat(seen.rank).host)
-        return host.to_type if host else PLAIN
 
 
 def cells_with(result: SmokeResult, *causes: Cause) -> Iterator[EndedCell]:

@@ -16,7 +16,6 @@ from doctor.smoke.judge.charge import SmokeCharge, ranks_text, worded
 from doctor.smoke.judge.draws import judge_draws
 from doctor.smoke.onhost.streamplan import reference_fingerprint
 from doctor.smoke.result import SmokeResult
-from doctor.text.interpreter import PLAIN
 
 LIBRARY = {"numpy-pcg64": "numpy", "mindspore-dropout": "mindspore"}
 """Stream -> its library, for streams that are not named after it; that of a device is the framework's."""
@@ -91,7 +90,7 @@ def _library(
         confidence=Confidence.CERTAIN if found.decided else Confidence.SUSPECT,
         undecided=not found.decided,
         evidence=(Evidence(f"fingerprints of {name}", lines),),
-        commands=tuple(f"ssh {quote(host)} \"{_python(result, host)} -c '{program}'\"" for host in hosts),
+        commands=tuple(f"ssh {quote(host)} \"{result.python_on(host)} -c '{program}'\"" for host in hosts),
     )
 
 
@@ -108,12 +107,6 @@ def _merged(names: list[str], charges: list[SmokeCharge]) -> SmokeCharge:
         evidence=tuple(evidence for charge in charges for evidence in charge.evidence),
         commands=tuple(dict.fromkeys(command for charge in charges for command in charge.commands)),
     )
-
-
-def _python(result: SmokeResult, host: str) -> str:
-    """The run's interpreter on a host, if its path is known and needs no quotes: two shells will read it."""
-    seen = result.host(host)
-    return seen.to_type if seen else PLAIN
 
 
 def _versions(started: Mapping[int, RankStart], library: str, ranks: tuple[int, ...] | list[int]) -> str:

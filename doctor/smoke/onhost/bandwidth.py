@@ -18,7 +18,7 @@ from doctor.smoke.onhost.bandwidthplan import (
     TransferPace,
     Way,
     bandwidth_calls,
-    meetings,
+    lots,
 )
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.encoding import decoded, encoded
@@ -33,11 +33,14 @@ def run(comm: Comm) -> None:
         alone.run(comm)
         return
     transfers = _Transfers(comm)
-    for meeting in meetings(comm.shape, comm.place):
-        trip = transfers.round_trip(meeting.peer)
-        pace = transfers.transfer(meeting.peer, meeting.way)
-        measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip, "queued": pace.queued}
-        comm.say({"ev": "pair", **meeting._asdict(), **measured})
+    for lot in lots(comm.shape, comm.place):
+        for meeting in lot:
+            trip = transfers.round_trip(meeting.peer)
+            pace = transfers.transfer(meeting.peer, meeting.way)
+            measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip, "queued": pace.queued}
+            comm.say({"ev": "pair", **meeting._asdict(), **measured})
+        if comm.shape.pairs_at_once:
+            comm.all_reduce(comm.ones(1), "world")
     comm.say({"ev": "segments", "peers": segments_by_peer()})
     alone.run(comm)
     sweep.run(comm)

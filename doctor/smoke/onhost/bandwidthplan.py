@@ -51,28 +51,35 @@ def bandwidth_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
     calls: list[CollectiveCall] = []
     if len(shape.hosts) < 2 and not timed:
         return calls
-    for meeting in meetings(shape, place):
-        both = (min(place, meeting.peer), max(place, meeting.peer))
-        calls.append(CollectiveCall(0, "pair", "exchange", "uint8", PING, both))
-        calls.append(CollectiveCall(0, "pair", "exchange", "uint8", PIECE, both))
-    return [*calls, *timed, CollectiveCall(0, "world", "all_reduce", "float32", 4)]
+    wait = CollectiveCall(0, "world", "all_reduce", "float32", 4)
+    for lot in lots(shape, place):
+        for meeting in lot:
+            both = (min(place, meeting.peer), max(place, meeting.peer))
+            calls.append(CollectiveCall(0, "pair", "exchange", "uint8", PING, both))
+            calls.append(CollectiveCall(0, "pair", "exchange", "uint8", PIECE, both))
+        calls += [wait] if shape.pairs_at_once else []
+    return [*calls, *timed, wait]
 
 
-def meetings(shape: CellShape, place: int) -> list[Meeting]:
-    """The meetings of a rank, in order; none unless it is the first rank of its host."""
+def lots(shape: CellShape, place: int) -> list[list[Meeting]]:
+    """The meetings of a rank, in order; none unless it is the first rank of its host. A round is one lot,
+    or several if only few pairs may meet at once: then all ranks wait for each other after each lot.
+    """
     firsts = shape.firsts
-    if place not in firsts:
-        return []
     plan = few_rounds(len(firsts)) if shape.turns else rounds(len(firsts))[:_MOST_ROUNDS]
-    own = firsts.index(place)
+    own = firsts.index(place) if place in firsts else -1
     few = bool(shape.turns) or len(firsts) <= ONE_WAY_UP_TO
+    most = shape.pairs_at_once or len(firsts)
     return [
-        Meeting(firsts[pair[0] + pair[1] - own], number, stage, way)
+        [
+            Meeting(firsts[pair[0] + pair[1] - own], number, stage, way)
+            for pair in pairs[start : start + most]
+            if own in pair
+            for way in _ways(few, own == pair[0])
+        ]
         for stage in range(1, (shape.turns or (5 if few else 2)) + 1)
         for number, pairs in enumerate(plan)
-        for pair in pairs
-        if own in pair
-        for way in _ways(few, own == pair[0])
+        for start in range(0, len(pairs), most)
     ]
 
 

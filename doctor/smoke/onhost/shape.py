@@ -49,6 +49,8 @@ class CellShape(NamedTuple):
     """
     ps: int = 0
     """1: the first replica is the parameter server. All push gradients to it and pull what it updates."""
+    pairs_at_once: int = 0
+    """In an acceptance test: how many pairs of hosts send at the same time. 0: all of a round."""
 
     @property
     def stages(self) -> int:

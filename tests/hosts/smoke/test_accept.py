@@ -79,6 +79,26 @@ def test_a_slow_sender_is_named_and_what_changed_since_the_baseline(field: Lab, 
     assert told["changed-since-baseline", "warn", "node3"].startswith("somaxconn: 4000; ")
 
 
+@pytest.mark.alone
+def test_of_two_hosts_at_once_the_slow_one_is_named_as_well(field: Lab, tmp_path: Path) -> None:
+    """All pairs meet, and the command to verify it bounds the load, too."""
+    for host in field:
+        host.slow_link("50mbit" if host.name == "node3" else "200mbit")
+    try:
+        code, found = accept(field, tmp_path, "--hosts-at-once", "2", "--path", "/tmp")
+    finally:
+        field.reset()
+    (told,) = (each for each in found if each["status"] == "fail")
+    assert (code, told["check"], told["hosts"]) == (1, "accept-slow-link", ["node3"])
+    page = (tmp_path / "page.md").read_text()
+    assert re.search(r"doctor accept 'node\[1-4\]' .*--path /tmp --hosts-at-once 2", page), page
+    (smoke,) = json.loads((tmp_path / "recording.json").read_bytes())["smoke"][:1]
+    assert smoke["plan"]["pairs_at_once"] == 1
+    met = {(rank["rank"], pair["peer"]) for rank in smoke["ranks"] for pair in rank["pairs"]}
+    assert len(met) == 4 * 3
+    assert {len(rank["pairs"]) for rank in smoke["ranks"]} == {7 * 3 * 2}
+
+
 def test_two_hosts_without_a_floor_are_no_pass(field: Lab, tmp_path: Path) -> None:
     code, found = accept(field, tmp_path, names="node[1-2]")
     assert (code, found) == (3, [])

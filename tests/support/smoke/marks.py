@@ -37,6 +37,8 @@ class Marks:
     """All kinds of marks on its page."""
     seconds: dict[str, float]
     wait: float
+    moments: list[float]
+    """When it told each event, by the clock of this machine."""
 
 
 def run_phases(shape: CellShape, *phases: str, breaking: str = "", rank: int = 0) -> list[Marks]:
@@ -86,8 +88,14 @@ def _rank(told: dict[str, Any], place: int, store: str) -> None:
     framework.store = FileStore(store, shape.world)
     framework.meet(place, shape.world, 60)
     events: list[dict[str, Any]] = []
+    moments: list[float] = []
+
+    def say(event: dict[str, Any]) -> None:
+        events.append(event)
+        moments.append(time.monotonic())
+
     page, groups = _Recorder(), framework.make_groups(shape, place, 60)
-    comm = Comm(shape, place, page, framework, groups, events.append)
+    comm = Comm(shape, place, page, framework, groups, say)
     if told["breaking"] and told["rank"] == place:
         _FAULTS[told["breaking"]](comm)
     phases = {"join": join, "collectives": collectives.run, "bandwidth": bandwidth.run}
@@ -98,6 +106,7 @@ def _rank(told: dict[str, Any], place: int, store: str) -> None:
         seconds[name] = time.perf_counter() - began
     dist.barrier()
     said = {"entered": page.entered, "events": events, "marks": page.marks, "seconds": seconds}
+    said["moments"] = moments
     os.write(1, (json.dumps({"rank": place, "wait": comm.wait, **said}) + "\n").encode())
 
 

@@ -23,7 +23,7 @@ from doctor.smoke.events import (
     Transfer,
 )
 from doctor.smoke.judge.deviation import due_bytes, entries_of
-from doctor.smoke.onhost.bandwidthplan import meetings
+from doctor.smoke.onhost.bandwidthplan import lots
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.random_bytes import hashed, words
 from doctor.smoke.onhost.shape import CellShape
@@ -125,7 +125,8 @@ def _whole(shape: CellShape, place: int) -> RankOutcome:
         solo=Solo(tuple(mark("solo", batch) for batch in places_again(shape, place))),
         pairs=tuple(
             Transfer(meeting.peer, meeting.round, 120_000_000, 0.1, 0.0001, meeting.stage, meeting.way)
-            for meeting in meetings(shape, place)
+            for lot in lots(shape, place)
+            for meeting in lot
         ),
         seconds={"start": 0.9, "join": 0.1, "collectives": 0.4, "train": 1.0, "audit": 0.1},
         done=True,

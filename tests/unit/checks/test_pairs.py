@@ -2,12 +2,13 @@
 
 import math
 import random
+from itertools import chain
 
 import pytest
 
 from checks.accept import AGAIN, SlowLinks, slow_links
 from doctor.smoke.judge.one_way import OneWayRates
-from doctor.smoke.onhost.bandwidthplan import MOST_WITH_ALL, meetings, pairs_apart
+from doctor.smoke.onhost.bandwidthplan import MOST_WITH_ALL, bandwidth_calls, lots, pairs_apart
 from doctor.smoke.onhost.shape import CellShape
 from tests.support.accept_runs import shares
 from tests.support.cases import cases
@@ -85,15 +86,41 @@ def test_nobody_is_in_two_pairs_of_a_round(hosts: int) -> None:
     shape = CellShape(hosts, 1, (1,) * hosts, 30, 20, turns=2)
     met: dict[tuple[int, int], list[int]] = {}
     for place in range(hosts):
-        for meeting in meetings(shape, place):
+        for meeting in chain.from_iterable(lots(shape, place)):
             assert meeting.way != "both"
             met.setdefault((meeting.stage, meeting.round), []).append(place)
     for places in met.values():
         assert len({*places}) * 2 == len(places)  # each sends once and receives once
-    pairs = {frozenset((p, m.peer)) for p in range(hosts) for m in meetings(shape, p)}
+    pairs = {frozenset((p, m.peer)) for p in range(hosts) for m in chain.from_iterable(lots(shape, p))}
     assert len(pairs) == hosts * (hosts - 1) // 2 - pairs_apart(hosts)  # nobody meets twice in a stage
     if hosts <= MOST_WITH_ALL:
         assert pairs_apart(hosts) == 0
     else:
         assert len(met) <= 2 * 2 * math.ceil(math.log2(hosts))
         assert {place for pair in pairs for place in pair} == {*range(hosts)}
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+@pytest.mark.parametrize("hosts", [4, 7, 16, 65])
+def test_no_more_pairs_send_at_once_than_allowed(hosts: int, at_once: int) -> None:
+    """What was met in rounds is met all the same, in the same rounds; and nobody enters a lot too early."""
+    whole = CellShape(hosts, 1, (1,) * hosts, 30, 20, turns=2)
+    bound = whole._replace(pairs_at_once=at_once)
+    own = {place: lots(bound, place) for place in range(hosts)}
+    assert {place: [*chain.from_iterable(own[place])] for place in own} == {
+        place: [*chain.from_iterable(lots(whole, place))] for place in own
+    }
+    for lot in zip(*own.values(), strict=True):
+        busy = {place for place, meetings in enumerate(lot) if meetings}
+        assert {meeting.peer for meetings in lot for meeting in meetings} == busy
+        assert len(busy) <= 2 * at_once
+    waits = [call.op for call in bandwidth_calls(bound, 0)].count("all_reduce")
+    assert waits == len(own[0]) + 1
+    assert [call.op for call in bandwidth_calls(whole, 0)].count("all_reduce") == 1
+
+
+def test_a_second_rank_of_a_host_only_waits() -> None:
+    shape = CellShape(4, 2, (2,) * 4, 30, 20, turns=2, pairs_at_once=1)
+    first, second = bandwidth_calls(shape, 0), bandwidth_calls(shape, 1)
+    assert [call for call in first if call.op == "all_reduce"] == second
+    assert len(second) == 2 * 3 * 2 + 1

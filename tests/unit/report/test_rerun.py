@@ -202,6 +202,17 @@ def test_a_slow_link_is_verified_by_another_acceptance(typed: list[Request]) -> 
     assert misread(verify(found, replace(slow, check="shm-small"))) == ""
 
 
+def test_folders_and_hosts_at_once_are_those_of_another_acceptance_alone(typed: list[Request]) -> None:
+    """Without its folder, a check of /scratch would pass whatever is wrong with it."""
+    own = "--path /scratch --path /data --hosts-at-once 2"
+    found = sick(way(typed, f"accept 'node[1-4]' {own}"), command="accept", exam="accept")
+    slow = replace(finding(found), check="accept-slow-host")
+    assert verify(found, slow) == repeat(found) == f"doctor accept 'node[1-4]' {own}"
+    assert verify(found, replace(slow, check="shm-small")).startswith("doctor check node2 --only shm-small")
+    assert "--path" not in verify(found, replace(slow, check="shm-small"))
+    assert read_back(found.run.way or Way()) == found.run.way
+
+
 def test_a_warning_is_verified_strictly(typed: list[Request]) -> None:
     """Otherwise the command would succeed while the warning is still there."""
     found = sick(way(typed, "check 'node[1-4]'"))

@@ -11,6 +11,7 @@ from doctor.job.parallel import read_layout
 from doctor.job.plan import HostView, JobPlan, PlannedHost, draft, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue
+from doctor.smoke.limits import WHOLE, whole_limit
 from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke, refuse_plan
 from tests.support.cases import cases
 
@@ -176,3 +177,15 @@ def test_on_amd_gpus_each_device_has_a_rank_over_rccl() -> None:
     assert [(seat.host, seat.device) for seat in plan.seats] == [
         (host, device) for host in sights for device in range(4)
     ]
+
+
+@pytest.mark.parametrize(("number", "most", "pairs", "longer"), [
+    (8, None, 0, 1), (8, 2, 1, 4), (8, 3, 1, 4), (8, 4, 2, 2), (7, 4, 2, 2), (8, 8, 0, 1), (9, 8, 0, 1),
+    (64, 4, 2, 16), (2, 2, 0, 1), (1, 2, 0, 1),
+])  # fmt: skip
+def test_few_hosts_at_once_take_longer(number: int, most: int | None, pairs: int, longer: int) -> None:
+    """Bounds that all hosts of a round keep are none; a run may last as long as its schedule is."""
+    names = hosts(number, 2)
+    plan = plan_smoke(job(names), list(names), SmokeWishes(accept=True, hosts_at_once=most))
+    assert (plan.pairs_at_once, plan.shape(0).pairs_at_once) == (pairs, pairs)
+    assert whole_limit(plan) == longer * WHOLE["gloo"]

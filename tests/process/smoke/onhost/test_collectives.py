@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain, combinations
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 
 from doctor.smoke.events import Collectives, CollectiveTimes, Event, Segments, Transfer
 from doctor.smoke.onhost import bandwidthplan
-from doctor.smoke.onhost.bandwidthplan import bandwidth_calls, meetings
+from doctor.smoke.onhost.bandwidthplan import bandwidth_calls, lots
 from doctor.smoke.onhost.collectiveplan import collective_calls
 from doctor.smoke.onhost.schedule import join_calls
 from doctor.smoke.onhost.shape import CellShape, numbered
@@ -49,7 +50,9 @@ def test_real_ranks_do_what_the_plan_says_and_find_nothing_wrong(shape: CellShap
             told = pairs.pop()
             assert isinstance(told, Segments)
             assert told.peers["127.0.0.1"][0] > 0
-        assert [(pair.peer, pair.round, pair.stage, pair.way) for pair in pairs] == meetings(shape, place)
+        assert [(pair.peer, pair.round, pair.stage, pair.way) for pair in pairs] == [
+            *chain.from_iterable(lots(shape, place))
+        ]
         for pair in pairs:
             assert isinstance(pair, Transfer)
             enough = bandwidthplan.LONG_ENOUGH if pair.way == "both" else bandwidthplan.LONG_ENOUGH_ONE_WAY
@@ -57,6 +60,23 @@ def test_real_ranks_do_what_the_plan_says_and_find_nothing_wrong(shape: CellShap
             assert pair.bytes >= bandwidthplan.PIECE
             assert 0 < pair.rtt < 1
         assert (marks.wait > 0) == (shape.world > 1)
+
+
+@pytest.mark.parametrize("at_once", [0, 1])
+def test_real_pairs_send_one_after_the_other_if_only_one_may(at_once: int) -> None:
+    """And side by side if nobody says so."""
+    shape = CellShape(4, 1, (1,) * 4, 1, 7, turns=1, pairs_at_once=at_once)
+    sent: set[tuple[float, float, frozenset[int]]] = set()
+    for place, marks in enumerate(run_phases(shape, "join", "bandwidth")):
+        told = zip(events(marks), marks.moments, strict=True)
+        pairs = [(said, at) for said, at in told if isinstance(said, Transfer)]
+        assert len(pairs) == 6, "three peers, each way"
+        sent |= {(at - said.seconds, at, frozenset((place, said.peer))) for said, at in pairs}
+    ordered = sorted(sent, key=lambda one: one[0])
+    overlaps = [
+        (one, two) for one, two in combinations(ordered, 2) if one[1] > two[0] and not one[2] & two[2]
+    ]
+    assert bool(overlaps) is (at_once == 0)
 
 
 def test_both_ends_of_a_transfer_measure_the_same() -> None:

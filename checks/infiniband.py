@@ -153,8 +153,8 @@ def ib_port_down(ports: Mapping[str, Sequence[InfinibandPort]], plan: JobPlan) -
     port of the switch. A port that is initializing has a link, but no subnet manager has set it up: check
     whether opensm, or the one of the switch, runs. NCCL_IB_HCA names the ports that the job is to use.
     """
-    if plan.env.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0"):
-        raise Skip("NCCL_IB_DISABLE is set")
+    if _is_off(plan, None):
+        raise Skip("NCCL_IB_DISABLE or NCCL_NET=Socket is set")
     wish = plan.env.get(HCA, "").strip()
     meant = bool(wish) and not wish.startswith("^")
     used = {host: [port for port in own if _is_used(port, wish)] for host, own in ports.items()}
@@ -204,8 +204,8 @@ def ib_port_slow(
     with all lanes at a slower speed was set so, on the card or on the switch, or its transceiver allows no
     more.
     """
-    if plan.env.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0"):
-        raise Skip("NCCL_IB_DISABLE is set")
+    if _is_off(plan, None):
+        raise Skip("NCCL_IB_DISABLE or NCCL_NET=Socket is set")
     wish = plan.env.get(HCA, "").strip()
     alike: defaultdict[tuple[str, ...], dict[str, Sequence[InfinibandPort]]] = defaultdict(dict)
     for host, own in ports.items():
@@ -258,7 +258,8 @@ def _all_slow(
 def _is_off(plan: JobPlan, login: Environment | None) -> bool:
     """Whether NCCL was told to use sockets."""
     env = environment_of(plan, login)
-    return env.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0") or env.get("NCCL_NET") == "Socket"
+    sockets = env.get("NCCL_NET", "").lower() == "socket"
+    return sockets or env.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0")
 
 
 @check(
@@ -622,8 +623,8 @@ def ib_mtu_differs(
     What to do: give the interface the same MTU on all hosts (`ip link set dev IF mtu 9000`), and the switches
     too.
     """
-    if plan.env.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0"):
-        raise Skip("NCCL_IB_DISABLE is set")
+    if _is_off(plan, None):
+        raise Skip("NCCL_IB_DISABLE or NCCL_NET=Socket is set")
     wish = plan.env.get(HCA, "").strip()
     sizes: defaultdict[Key, dict[str, tuple[int, str]]] = defaultdict(dict)
     for host, own in ports.items():

@@ -140,6 +140,7 @@ def launch_hosts(
             *_one_address(names, plan),
             *_others(names, plan, in_pods),
             *_too_few_slots(names),
+            *_not_divided(names),
         ):
             if isinstance(found, Problem):
                 unsure = any(each.hosts and each.hosts_change for each in launch.told)
@@ -348,6 +349,29 @@ def _too_few_slots(names: LaunchNames) -> Iterator[Problem]:
                 f"{_shown(ranks)}; {', '.join(f'{host}:{n}' for host, n in [*process.hosts.items()][:8])}",
                 remark(f"start {sum(slots)} ranks, or correct the slots"),
             )
+
+
+def _not_divided(names: LaunchNames) -> Iterator[Problem]:
+    """The problem of ranks that a launcher divides among the hosts and that leave a remainder."""
+    for process in names.launch.told:
+        agent = launcher(process)
+        if agent is None or agent.launcher.outer:
+            continue
+        if "nproc_per_node" in agent.launcher.options.values.values():
+            continue
+        ranks, hosts = agent.setting("ranks"), agent.setting("nnodes")
+        if not (ranks and hosts and ranks.value and hosts.value) or ranks.value % hosts.value == 0:
+            continue
+        each = ranks.value // hosts.value
+        yield _problem(
+            names,
+            [process],
+            f"{_shown(ranks)} cannot be divided among {hosts.value} hosts: {each} start on each",
+            "the same number of ranks on each host: the launcher leaves out what it cannot divide",
+            f"{_shown(ranks)}, {_shown(hosts)}: {each * hosts.value} ranks start",
+            remark(f"give {(each + 1) * hosts.value} ranks, as many for each host"),
+            severity=Severity.WARN if each else None,
+        )
 
 
 def _may_be_inherited(process: ProcessEnv) -> bool:

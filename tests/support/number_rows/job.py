@@ -189,6 +189,18 @@ ROWS: dict[str, Row] = {
         facts("launch-hosts", script(f"horovodrun -np {ranks} -H node1:{slots},node2:{slots} python t.py\n")),
         f"{ranks} {2 * slots} {ranks} {2 * slots} …",
     ),
+    "launch-hosts: not divided": lambda ranks=13, hosts=4: (
+        facts(
+            "launch-hosts",
+            script(
+                f"accelerate launch --num_machines={hosts} --num_processes={ranks} --machine_rank=$1 "
+                "--main_process_ip=192.168.7.1 t.py\n"
+            ),
+            hosts,
+        ),
+        f"{ranks} {hosts} {ranks // hosts} {ranks} {hosts} {ranks // hosts * hosts} "
+        f"{(ranks // hosts + 1) * hosts} …",
+    ),
     "launch-ranks: one port": lambda jobs=4, port=29500: (
         facts(
             "launch-ranks",

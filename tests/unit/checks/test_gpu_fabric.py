@@ -338,9 +338,11 @@ def test_cards_of_other_names_accuse_no_host() -> None:
 
 
 def test_infiniband_is_not_used() -> None:
-    with pytest.raises(Skip, match="NCCL_IB_DISABLE"):
-        found(PORT, ports(rail(1, "down")), plan(NCCL_IB_DISABLE="1"))
-    assert found(PORT, ports(rail(1, "down")), plan(NCCL_IB_DISABLE="0"))
+    for off in ({"NCCL_IB_DISABLE": "1"}, {"NCCL_NET": "Socket"}):
+        with pytest.raises(Skip, match="NCCL_IB_DISABLE or NCCL_NET=Socket is set"):
+            found(PORT, ports(rail(1, "down")), plan(**off))
+    for on in ({"NCCL_IB_DISABLE": "0"}, {"NCCL_NET": "IB"}):
+        assert found(PORT, ports(rail(1, "down")), plan(**on))
 
 
 @pytest.mark.parametrize("check", [NVLINK, MANAGER, PORT], ids=lambda check: check.id)

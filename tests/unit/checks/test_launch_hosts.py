@@ -117,6 +117,19 @@ def test_hosts_of_open_mpi_without_slots_have_one_each(tmp_path: Path) -> None:
         assert ["slots" in each.summary for each in problems] == [True] * wrong, line
 
 
+@pytest.mark.parametrize(
+    ("machines", "ranks", "severities"),
+    [(2, 3, [Severity.WARN]), (2, 5, [Severity.WARN]), (2, 1, [None]), (2, 4, []), (2, 2, []), (2, "$N", [])],
+)
+def test_ranks_that_accelerate_divides_among_the_hosts(
+    machines: int, ranks: int | str, severities: list[Severity | None], tmp_path: Path
+) -> None:
+    line = f"accelerate launch --num_machines {machines} --num_processes {ranks} --machine_rank $1"
+    problems, _ = judged(CHECK, [read(tmp_path, f"{line} --main_process_ip node1 t.py\n")])
+    assert [each.severity for each in problems] == severities
+    assert all("cannot be divided among 2 hosts" in each.summary for each in problems)
+
+
 def hostfile(folder: Path, hosts: str, line: str) -> Launch:
     (folder / "hosts").write_text(hosts)
     (script,) = written(folder, f"{line}\n")

@@ -21,7 +21,7 @@ from doctor.exam.request import Request
 from doctor.text.announce import announce
 from doctor.text.language import Language
 from doctor.text.nodeset import check_jump, check_user
-from doctor.text.option import Option, options
+from doctor.text.option import identifier, options
 from doctor.text.redact import redact
 from doctor.text.textfile import refuse, said, shown, text_of
 from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable, parse_yaml
@@ -50,7 +50,8 @@ def with_defaults(
     }
     if not found:
         return request
-    way = {_field(name): value for name, value in found.items() if name != "--python"}
+    other = {"--identity": "identities"}
+    way = {other.get(name, identifier(name)): value for name, value in found.items() if name != "--python"}
     smoke = {"python": found["--python"]} if "--python" in found else {}
     words = ", ".join(_words(name, value) for name, value in found.items())
     used = redact(f"{_called(path, environ)}: {words}")
@@ -164,14 +165,10 @@ def _number(name: str, node: Node) -> int | float:
     value = node.value if isinstance(node, Scalar) else None
     whole = name == "fanout"
     fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-    if not fits or not _within(value, known):
+    if not fits or not known.allows(value):  # type: ignore[arg-type]
         kind = "a whole number" if whole else "a number of seconds"
         raise UsageError(f"{name} is {kind} from {known.min:g} to {known.max:g}")
     return value if whole else float(value)  # type: ignore[arg-type, return-value]
-
-
-def _within(value: Any, known: Option) -> bool:
-    return (known.min is None or value >= known.min) and (known.max is None or value <= known.max)
 
 
 def _lang(name: str, node: Node) -> str:
@@ -194,10 +191,6 @@ _KINDS: Mapping[str, Callable[[str, Node], Any]] = {
     "lang": _lang,
 }
 """The options that can have a default, and the reader of its value."""
-
-
-def _field(name: str) -> str:
-    return {"--identity": "identities"}.get(name, name.lstrip("-").replace("-", "_"))
 
 
 def _words(name: str, value: Any) -> str:

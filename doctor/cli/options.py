@@ -180,8 +180,7 @@ def a_number(kind: type[float], option: Option, typed: str) -> float:
         what = "time, such as 30m" if option.metavar == "TIME" else f"{'whole ' * (kind is int)}number"
         said = f"{typed[:60]!r} is not a {what}"
         raise WrongValue(said, _in_seconds(typed) if option.metavar == "S" else "") from None
-    inside = (low is None or number >= low) and (high is None or number <= high)  # false for NaN
-    if not inside:
+    if not option.allows(number):
         limits = f"at least {low:g}" if high is None else f"between {low or 0:g} and {high:g}"
         limits = "a time from 1s to 30d" if option.metavar == "TIME" else limits
         raise typer.BadParameter(f"{typed[:60]} is not {limits}")

@@ -57,6 +57,10 @@ class Option:
         """The long name."""
         return (self.names or (self.usage,))[-1]
 
+    def allows(self, number: float) -> bool:
+        """Whether its value may be this number. NaN is within no limits."""
+        return (self.min is None or number >= self.min) and (self.max is None or number <= self.max)
+
     @property
     def parameter(self) -> str:
         """The name as an identifier."""

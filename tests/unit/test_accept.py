@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from doctor import cli
+from doctor.report.page.training import BY_SIZE
+from doctor.smoke.onhost.sweepplan import TIMED
 from tests.support.accept_runs import RATE, Run, accepting, alone, losing, shares, timed
 from tests.support.cases import cases
 from tests.support.envelopes import wrong
+from tests.support.html_page import parsed
 
 CHECK = "accept-slow-link"
 
@@ -300,6 +303,25 @@ def test_numbers_from_a_hostile_host_are_no_numbers(tmp_path: Path) -> None:
         data = timed(accepting(shares({})))
         data["smoke"][0]["ranks"][0]["sweep"][0][field] = value
         assert run("accept", "--replay", saved(tmp_path, data))[0] == 2
+
+
+def test_html_draws_the_bandwidth_of_collectives_by_size(tmp_path: Path) -> None:
+    """One drawing for each place; of those inside hosts, the slowest host."""
+    page = tmp_path / "page.html"
+    recording = saved(tmp_path, timed(accepting(shares({})), inside={"node2": 0.5}))
+    run("accept", "--replay", recording, "--html", str(page))
+    figures = [each for each in parsed(page.read_bytes()).all("figure") if "Bus bandwidth" in each.text]
+    assert [figure.one("figcaption").text for figure in figures] == [*BY_SIZE.values()]
+    for figure, top in zip(figures, ("0.0499", "0.0998", "0.0999"), strict=True):
+        curves = figure.all("polyline")
+        assert [curve.one("title").text for curve in curves] == [*TIMED]
+        assert {len(str(curve.attributes["points"]).split()) for curve in curves} == {7}
+        labels = [each.text for each in figure.all("text")]
+        assert {"1KB", "64KB", "4MB", "size", top, *TIMED} <= {*labels}
+    run("accept", "--replay", recording, "--html", str(page), "--lang", "zh")
+    assert "主机之间各集合通信按大小的总线带宽" in page.read_text()
+    run("accept", "--replay", saved(tmp_path, accepting(shares({}))), "--html", str(page))
+    assert "Bus bandwidth" not in page.read_text()
 
 
 @pytest.mark.parametrize("number", ["0", "1", "-2", "two", "2.5", ""])

@@ -36,7 +36,7 @@ def drawing(curves: Sequence[Curve], charges: Sequence[LogCause]) -> LossDrawing
         ". ".join(said) + ".",
         mark=min(marks, default=None),
         left_out=left_out,
-        counted=shown[0].counted,
+        across="losses, as they were printed" if shown[0].counted else "step",
     )
 
 

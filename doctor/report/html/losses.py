@@ -6,7 +6,7 @@ from doctor.report.html.markup import Html, join, scrolling, tag
 from doctor.report.page.losses import LossDrawing, LossLine, LossRole, is_number
 
 WIDTH, HEIGHT = 760, 290
-LEFT, RIGHT, TOP, BOTTOM = 60, 130, 12, 38
+LEFT, RIGHT, TOP, BOTTOM = 68, 130, 12, 38
 MOST_POINTS = 600
 LONGEST = 18
 """The most characters of a name beside its line."""
@@ -28,7 +28,7 @@ def losses_figure(drawing: LossDrawing) -> Html:
     many = sum(line.role is LossRole.PLAIN for line in drawing.lines) > 1
     picture = tag(
         "svg",
-        tag("title", "Losses", id=f"{drawing.id}-title"),
+        tag("title", drawing.title, id=f"{drawing.id}-title"),
         tag("desc", said, id=f"{drawing.id}-desc"),
         tag("g", *_grid(drawing), aria_hidden="true"),
         *(_line(drawing, line, many) for line in drawing.lines),
@@ -37,7 +37,7 @@ def losses_figure(drawing: LossDrawing) -> Html:
         role="img",
         aria_labelledby=f"{drawing.id}-title {drawing.id}-desc",
     )
-    return tag("figure", scrolling("Losses", picture), tag("figcaption", said))
+    return tag("figure", scrolling(drawing.title, picture), tag("figcaption", said))
 
 
 def _x(drawing: LossDrawing, step: int) -> float:
@@ -49,7 +49,7 @@ def _y(drawing: LossDrawing, loss: float) -> float:
 
 
 def _line(drawing: LossDrawing, line: LossLine, many: bool) -> Html:
-    """The curve, with gaps where losses are not numbers."""
+    """The curve, with gaps where losses are not numbers. It tells its name if one points at it."""
     kind, _ = CLASSES[line.role]
     kind = "curve many" if many and line.role is LossRole.PLAIN else kind
     points: list[tuple[float, float | None]] = [
@@ -67,7 +67,8 @@ def _line(drawing: LossDrawing, line: LossLine, many: bool) -> Html:
         else:
             parts[-1].append(f"{x:.1f},{_y(drawing, value):.1f}")
     drawn = [part * 2 if len(part) == 1 else part for part in parts if part]
-    return join(tag("polyline", points=" ".join(part), class_=kind) for part in drawn)
+    name = tag("title", line.name)
+    return join(tag("polyline", name, points=" ".join(part), class_=kind) for part in drawn)
 
 
 def _grid(drawing: LossDrawing) -> Iterator[Html]:
@@ -79,13 +80,12 @@ def _grid(drawing: LossDrawing) -> Iterator[Html]:
     for step in axes.ticks(TICKS):
         if drawing.mark is None or abs(_x(drawing, step) - _x(drawing, drawing.mark)) > ROOM:
             yield _step(drawing, step)
-    word = "losses, as they were printed" if drawing.counted else "step"
-    yield tag("text", word, x=f"{(LEFT + WIDTH - RIGHT) / 2:.0f}", y=HEIGHT - 3, text_anchor="middle")
+    yield tag("text", drawing.across, x=(LEFT + WIDTH - RIGHT) // 2, y=HEIGHT - 3, text_anchor="middle")
 
 
 def _step(drawing: LossDrawing, step: int, kind: str | None = None) -> Html:
     x = f"{_x(drawing, step):.1f}"
-    return tag("text", f"{step:,}", x=x, y=HEIGHT - BOTTOM + 18, text_anchor="middle", class_=kind)
+    return tag("text", drawing.tick(step), x=x, y=HEIGHT - BOTTOM + 18, text_anchor="middle", class_=kind)
 
 
 def _mark(drawing: LossDrawing) -> Iterator[Html]:

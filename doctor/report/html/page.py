@@ -103,14 +103,10 @@ def _is_new(says: str, page: Page) -> bool:
 def _culprit_links(page: Page) -> list[Html]:
     """The culprits with links to their cards; empty if the title says the same."""
     cards = [card for one in (page, *page.each) for card in one.cards if card.ids and not card.follows]
-    if len(cards) == 1 and _is_title(cards[0], page):
+    if len(cards) == 1 and page.title.startswith((cards[0].sentence, f"{cards[0].who}: {cards[0].says}")):
         return []
     more = (tag("a", f"and {len(cards) - MOST} more", href=f"#{card.ids[0]}") for card in cards[MOST:])
     return [*map(_link, cards[:MOST]), *(tag("li", each) for each in islice(more, 1))]
-
-
-def _is_title(card: Card, page: Page) -> bool:
-    return page.title.startswith((card.sentence, f"{card.who}: {card.says}"))
 
 
 def _link(card: Card) -> Html:

@@ -1,9 +1,8 @@
 """`--per-host`: the report of a run, as each host's own."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-from doctor.judge.fact_table import FactRow
 from doctor.judge.verdict import Report
 from doctor.model import Finding
 from doctor.report.out.file_names import host_file
@@ -18,6 +17,8 @@ def host_files(report: Report) -> Iterator[tuple[str, bytes]]:
     for each in report.hosts:
         found = findings.get(each.name, ())
         named = {finding.id for finding in found}
+        rows = (row for row in report.seen.facts if each.name in row.values)
+        facts = tuple(replace(row, values={each.name: row.values[each.name]}) for row in rows)
         own = replace(
             report,
             hosts=(each,),
@@ -25,14 +26,10 @@ def host_files(report: Report) -> Iterator[tuple[str, bytes]]:
             findings=tuple(
                 finding if finding.because in named else replace(finding, because=None) for finding in found
             ),
-            seen=replace(report.seen, facts=tuple(_row(each.name, report.seen.facts))),
+            seen=replace(report.seen, facts=facts),
             rules=replace(report.rules, need_hosts=None),
         )
         yield host_file(each.name), json_of(own)
-
-
-def _row(host: str, rows: Iterable[FactRow]) -> Iterator[FactRow]:
-    yield from (replace(row, values={host: row.values[host]}) for row in rows if host in row.values)
 
 
 def _on(host: str, finding: Finding) -> Finding:

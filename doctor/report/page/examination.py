@@ -79,8 +79,9 @@ def _parts(report: Report, on: card.Medium, quiet: bool) -> Iterator[card.Part]:
 
 def _about(report: Report) -> Iterator[tuple[str, str]]:
     plan, running, way = report.plan, report.seen.running, report.run.way
+    of_node = count(len(plan.hosts), "host"), f"{report.run.exam}/{report.run.exam_version}"
     if plan.hosts:
-        yield _hosts(plan, report.run), " · ".join(("", *(_each(report) if plan.of_node else _job(plan))))
+        yield _hosts(plan, report.run), " · ".join(("", *(of_node if plan.of_node else _job(plan))))
     if plan.launch:
         yield "", f"launch: {plan.launch}"
     if running:
@@ -98,11 +99,6 @@ def _nodes(report: Report) -> str:
     """Which pods are on which node of the cluster."""
     on = grouped((host.node, host.name) for host in report.hosts if host.node)
     return cut(", ".join(f"{fold(names)} on {node}" for node, names in on.items()), LONGEST)
-
-
-def _each(report: Report) -> tuple[str, ...]:
-    """Hosts that are examined for no job in particular, and the version of the list of checks."""
-    return count(len(report.plan.hosts), "host"), f"{report.run.exam}/{report.run.exam_version}"
 
 
 def _job(plan: JobPlan) -> tuple[str, ...]:

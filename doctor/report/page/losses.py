@@ -1,7 +1,7 @@
-"""A drawing of losses, whatever draws it: its lines and its axes."""
+"""A drawing of losses, whatever draws it: its lines and its axes. Rates by size are drawn alike."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import log
@@ -86,9 +86,12 @@ class LossDrawing:
     """The guilty step."""
     left_out: int = 0
     """The number of lines that are not drawn."""
-    counted: bool = False
-    """Whether the steps only count the printed losses."""
     id: str = "losses"
+    title: str = "Losses"
+    across: str = "step"
+    """What the horizontal axis counts."""
+    tick: Callable[[int], str] = "{:,}".format
+    """A step as a label of this axis."""
 
     def columns(self, line: LossLine, room: int) -> tuple[list[float | None], list[bool]]:
         """The loss of each column, and whether one of its losses is not a number."""

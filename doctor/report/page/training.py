@@ -12,6 +12,7 @@ from doctor.model import Status
 from doctor.report.page import smoke
 from doctor.report.page.card import CardKind, Cell, Chart, Medium, Part, Row, Section, Table, Words
 from doctor.report.page.connections import links_grid
+from doctor.report.page.losses import LossDrawing, LossLine, axes
 from doctor.report.page.smoke_losses import loss_drawing, loss_drawings
 from doctor.rules.accept import collective_rates
 from doctor.rules.alone import TIMES, host_rates, rate_text
@@ -24,6 +25,11 @@ from doctor.text.ranks import ranks_text
 
 TITLE = "Smoke"
 BLOCKS = "▁▂▃▄▅▆▇█"
+BY_SIZE = {
+    "intra": "Bus bandwidth of collectives inside hosts by size, in GB/s; of each, the slowest host.",
+    "inter": "Bus bandwidth of collectives between hosts by size, in GB/s.",
+    "all": "Bus bandwidth of collectives over all ranks by size, in GB/s.",
+}
 CURVE = 8
 """The characters of the loss curve."""
 LONGEST = 100
@@ -57,6 +63,7 @@ def _parts(seen: smoke.RunNumbers, report: Report, id: str, on: Medium) -> Itera
     if whole or seen.slow_hosts:
         yield from _links(seen, [host.name for host in report.hosts], on)
     yield from collectives_table(seen.run, report.training.floor)
+    yield from _rates_by_size(seen.run, id)
     yield from alone_table(seen.run)
     if (soak := report.training.soak) and seen.run is report.training.runs[0]:
         yield from _soak_table(soak, on)
@@ -277,6 +284,25 @@ def collectives_table(run: JudgedRun, floor: Floor | None) -> Iterator[Table]:
             "bus by size",
         )
         yield Table("Collectives", heads, tuple(rows), note=note, short=True)
+
+
+def _rates_by_size(run: JudgedRun, id: str) -> Iterator[Chart]:
+    """A drawing of all collectives in each place; each doubling of the size is a step."""
+    for scope, rates in grouped((each.scope, each) for each in collective_rates(run)).items():
+        lines = []
+        for op, own in grouped((each.op, each) for each in rates).items():
+            sizes = grouped((each.bytes.bit_length() - 1, each.bus_bytes_per_second / 1e9) for each in own)
+            lines.append(LossLine(op, [*sizes], [*map(min, sizes.values())]))
+        by_size = LossDrawing(
+            tuple(lines),
+            axes(lines),
+            BY_SIZE[scope],
+            id=f"{id}-{scope}",
+            title="Bus bandwidth",
+            across="size",
+            tick=lambda doublings: size_text(1 << doublings),
+        )
+        yield Chart("Bus bandwidth", by_size, Medium.HTML)
 
 
 def alone_table(run: JudgedRun) -> Iterator[Table]:

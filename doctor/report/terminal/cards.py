@@ -310,13 +310,10 @@ def _print_pairs(part: Pairs, console: Console, on: Medium) -> None:
             put_wrapped(Text(f"{clean_line(first)}{sign(': ')}{clean_line(second)}"), console, 2, 4)
             continue
         for number, line in enumerate(wrapped(Text(clean_line(second)), console, wide + 4)):
-            put_line(Text(f"  {_right('' if number else clean_line(first), wide)}  ") + line, console)
+            name = "" if number else clean_line(first)
+            put_line(Text(f"{' ' * (2 + wide - cells(name))}{name}  ") + line, console)
     for text in _more(part, most, on):
         put_line(Text(f"  {text}"), console)
-
-
-def _right(text: str, width: int) -> str:
-    return " " * (width - cells(text)) + text
 
 
 def _print_table(part: Table, console: Console, indent: int) -> None:

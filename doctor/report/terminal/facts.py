@@ -48,7 +48,8 @@ def print_facts(report: Report, console: Console, *, verbose: bool = False, quie
             _print_hanging(Text(padded(t(area), _INDENT - 2), style="bold"), facts, console)
     if differing:
         console.print()
-        _print_table(differing, _groups(differing, told, _longest(console)), console)
+        longest = max(min(_CELL, (console.width - GAP) // 2), 12)  # two cells always fit
+        _print_table(differing, _groups(differing, told, longest), console)
     _print_end(report, [row for row in differing if differs(row, told)], console, apart=True)
 
 
@@ -163,11 +164,6 @@ def _print_hanging(head: Text, facts: Sequence[Text], console: Console) -> None:
     for number, line in enumerate(broken):
         line.rstrip()
         put_line(Text("  ") + (head if number == 0 else Text(" " * (_INDENT - 2))) + line, console)
-
-
-def _longest(console: Console) -> int:
-    """The width of a cell; two cells always fit."""
-    return max(min(_CELL, (console.width - GAP) // 2), 12)
 
 
 def _cut(text: str, longest: int, style: str = "") -> Text:

@@ -56,7 +56,7 @@ def print_losses(drawing: LossDrawing, console: Console, indent: int) -> None:
 
 
 def _word(drawing: LossDrawing, step: int) -> str:
-    return t(f"loss no. {step:,}" if drawing.counted else f"step {step:,}")
+    return t(f"step {step:,}" if drawing.across == "step" else f"loss no. {step:,}")
 
 
 def _ticks(drawing: LossDrawing, room: int) -> str:

@@ -51,14 +51,10 @@ def host_charge(seen: CellMeasurements, host: str, slow: bool, late: bool, broke
         *worded("slow host", kind=kind, words=summary, expected=expected, seen=actual),
         hosts=(host,),
         confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
-        severity=_severity(bool(slow and sure and broken)),
+        severity=Severity.FAIL if slow and sure and broken else Severity.WARN,
         evidence=tuple(_evidence(seen, host)),
         commands=_look(seen.plan, (host,)),
     )
-
-
-def _severity(broken: bool) -> Severity:
-    return Severity.FAIL if broken else Severity.WARN
 
 
 def _pairs(stages: Sequence[PairStage], host: str) -> tuple[str, str, str]:
@@ -108,7 +104,7 @@ def _between(seen: CellMeasurements, way: Way, words: Worded, broken: bool) -> S
         *words,
         hosts=tuple(sorted(way)),
         confidence=Confidence.SUSPECT,
-        severity=_severity(broken),
+        severity=Severity.FAIL if broken else Severity.WARN,
         undecided=True,
         evidence=tuple(_evidence(seen, way[0])),
         commands=(*_by_hand(seen.plan, way), *_look(seen.plan, way)),

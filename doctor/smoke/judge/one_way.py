@@ -12,7 +12,7 @@ these programs, the first was wrong in 0.002 % and the second never.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
@@ -124,8 +124,10 @@ def rates_of_all(plan: SmokePlan, cell: Cell) -> OneWayRates | None:
     heard = transfers_by_way(plan, cell)
     most = max((len(turns) for turns in heard.values()), default=0)
     whole = {way for way, own in heard.items() if len(own) == most and len(heard.get(way[::-1], ())) == most}
-    rates = rates_of({way: [heard[way][turn] for turn in sorted(heard[way])] for way in sorted(whole)})
-    return replace(rates, missing=planned_ways(plan, cell) - whole) if whole else None
+    turns = {way: [heard[way][turn] for turn in sorted(heard[way])] for way in sorted(whole)}
+    rates = {way: [*map(rate, each)] for way, each in turns.items()}
+    at_best = {way: _at_best(each) for way, each in turns.items()}
+    return OneWayRates(rates, at_best, planned_ways(plan, cell) - whole) if whole else None
 
 
 def planned_ways(plan: SmokePlan, cell: Cell) -> set[Way]:
@@ -133,10 +135,3 @@ def planned_ways(plan: SmokePlan, cell: Cell) -> set[Way]:
     hosts = list(dict.fromkeys(plan.seat(rank).host for rank in cell.ranks))
     pairs = [(hosts[one], hosts[other]) for met in few_rounds(len(hosts)) for one, other in met]
     return {*pairs, *(pair[::-1] for pair in pairs)}
-
-
-def rates_of(turns: Mapping[Way, Sequence[Sequence[Transfer]]]) -> OneWayRates:
-    return OneWayRates(
-        {way: [*map(rate, each)] for way, each in turns.items()},
-        {way: _at_best(each) for way, each in turns.items()},
-    )

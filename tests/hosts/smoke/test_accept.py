@@ -7,20 +7,25 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.hosts.checks.test_groups import held
 from tests.lab import Lab, missing
 
 OURS = (
     *("accept-slow-link", "accept-slow-collective", "accept-slow-host", "smoke-slow-link"),
     *("smoke-slower-than-baseline", "changed-since-baseline"),
 )
+OTHER_BITS = ("smoke-corruption", "smoke-desync")
+"""What names a host that does not compute the same bits."""
 NAMES = "node[1-4]"
+RATE = "200mbit"
+TBF = "root tbf rate {} burst 64kb latency 50ms"
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +37,10 @@ def field() -> Iterator[Lab]:
 
 
 def accept(
-    lab: Lab, folder: Path, *more: str, names: str = NAMES, bits: bool = True
+    lab: Lab, folder: Path, *more: str, names: str = NAMES, also: tuple[str, ...] = ()
 ) -> tuple[int, list[dict[str, Any]]]:
     """The exit code, and the findings about links, hosts and the baseline; every host is left as it was, and
-    the recording alone gives the same report. `bits`: whether all hosts compute the same ones.
+    the recording alone gives the same report. `also`: further checks that may name somebody.
     """
     report, page = folder / "report.json", folder / "page.md"
     recording = Path(more[more.index("--save") + 1]) if "--save" in more else folder / "recording.json"
@@ -53,11 +58,11 @@ def accept(
     numbers = [re.findall(r"\d+(?:\.\d+)?", path.read_text()) for path in (page, folder / "again.md")]
     assert not {*numbers[0]} - {*numbers[1]}, "every number of the page is in the recording"
     findings = told["findings"]
-    ours = (*OURS, *(() if bits else ("smoke-corruption", "smoke-desync")))
+    ours = (*OURS, *also)
     assert not [f for f in findings if f["status"] in ("fail", "crash") and f["check"] not in ours], (
         done.stdout
     )
-    return done.returncode, [f for f in findings if f["check"] in OURS and f["status"] != "unknown"]
+    return done.returncode, [f for f in findings if f["check"] in ours and f["status"] != "unknown"]
 
 
 @pytest.mark.alone
@@ -134,6 +139,89 @@ def test_a_collective_below_its_floor_is_named_and_a_healthy_one_is_not(field: L
     assert json.loads(again.stdout)["smoke"]["collectives"] == timed
 
 
+def switch(lab: Lab, *command: str, text: str = "") -> None:
+    done = lab.run([*command], input=text)
+    assert done.returncode == 0, (command, done.stderr)
+
+
+@contextmanager
+def even_links(lab: Lab) -> Iterator[None]:
+    """Each host sends as fast as the others, slowly enough that processors are not what limits it."""
+    for host in lab:
+        host.do(f"tc qdisc add dev eth0 {TBF.format(RATE)}")
+    try:
+        yield
+    finally:
+        lab.reset()
+
+
+@contextmanager
+def lost_on_the_way_to(lab: Lab, name: str) -> Iterator[None]:
+    """The switch loses 2 % of what goes to this host."""
+    chain = "type filter hook forward priority 0; policy accept"
+    lost = f'oifname "port{name[4:]}" numgen random mod 50 == 0 drop'
+    switch(lab, "nft", "-f", "-", text=f"table bridge lossy {{\nchain way {{\n{chain}\n{lost}\n}}\n}}\n")
+    try:
+        yield
+    finally:
+        switch(lab, "nft", "delete", "table", "bridge", "lossy")
+
+
+@contextmanager
+def behind_another_switch(lab: Lab, names: Sequence[str], rate: str) -> Iterator[None]:
+    """The link between the two switches carries so much."""
+    for command in (
+        "ip link add far type bridge stp_state 0 mcast_snooping 0",
+        "ip link set far up",
+        "ip link add up0 type veth peer name up1",
+        "ip link set up0 master lan up",
+        "ip link set up1 master far up",
+        *(f"tc qdisc add dev {end} {TBF.format(rate)}" for end in ("up0", "up1")),
+        *(f"ip link set port{name[4:]} master far" for name in names),
+    ):
+        switch(lab, *command.split())
+    try:
+        yield
+    finally:
+        for name in names:
+            switch(lab, *f"ip link set port{name[4:]} master lan".split())
+        switch(lab, *["ip", "link", "del", "up0"])
+        switch(lab, *["ip", "link", "del", "far"])
+
+
+@pytest.mark.alone
+def test_a_lossy_link_and_a_quarter_of_a_processor_are_named(field: Lab, tmp_path: Path) -> None:
+    """Links stay fast: what was lost is sent again at once. The other host is not trained on."""
+    quota = held(field["node4"], "cpu", cpu__cfs_quota_us="25000")
+    with even_links(field), lost_on_the_way_to(field, "node2"), quota:
+        code, found = accept(field, tmp_path, also=("group-limited",))
+    failed = {f["check"]: (f["hosts"], f["summary"]) for f in found if f["status"] == "fail"}
+    assert (code, {check: hosts for check, (hosts, _) in failed.items()}) == (
+        1,
+        {"accept-slow-link": ["node2"], "group-limited": ["node4"]},
+    )
+    assert "of the TCP segments to it were sent again" in failed["accept-slow-link"][1]
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    assert [host["name"] for host in report["hosts"] if host["status"] == "faulty"] == ["node2", "node4"]
+
+
+@pytest.mark.alone
+def test_half_of_the_hosts_behind_a_slow_switch_are_two_sides(field: Lab, tmp_path: Path) -> None:
+    """No host is accused: what is between them is slow."""
+    with even_links(field), behind_another_switch(field, ("node3", "node4"), "100mbit"):
+        code, found = accept(field, tmp_path)
+    (told,) = (f for f in found if f["status"] == "fail")
+    assert (code, told["check"], told["hosts"], told["subject"]) == (
+        1,
+        "accept-slow-link",
+        [],
+        "node[1-2] | node[3-4]",
+    )
+    assert told["summary"].startswith("links between two sides of the network carry ")
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    assert [host["name"] for host in report["hosts"] if host["status"] == "faulty"] == []
+
+
 @contextmanager
 def loop_disks(lab: Lab, folder: Path) -> Iterator[str]:
     """A disk of its own for each host, mounted at /scratch; the number of that of node2."""
@@ -189,7 +277,7 @@ def test_a_slow_disk_and_slow_cores_are_named_and_sound_ones_are_not(field: Lab,
         field["node3"].do(wrapper, "export MKL_ENABLE_INSTRUCTIONS=SSE4_2")
         field["node4"].do("mount -o remount,ro /scratch")
         try:
-            code, found = accept(field, tmp_path, *given, bits=False)
+            code, found = accept(field, tmp_path, *given, also=OTHER_BITS)
         finally:
             throttle(disk, 0)
     told = {(*f["hosts"], f["subject"]): f["summary"] for f in found if f["check"] == "accept-slow-host"}

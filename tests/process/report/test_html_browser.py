@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from doctor.cli import run
 from doctor.hang.report import page_of
 from doctor.report.html.page import as_html
 from doctor.report.out.formats import check_html
+from tests.support.accept_runs import accepting, shares, timed
 from tests.support.cases import from_cases
 from tests.support.hang.reports import judgements
 from tests.support.html_page import Node, parsed
@@ -90,6 +92,18 @@ def test_so_does_that_of_a_job_that_hangs(colour: int, width: int, tmp_path: Pat
     found = measured(as_html(page_of(judgements()["several"])), tmp_path, colour, width)
     check_readable(found, colour)
     assert found["title"].startswith("Hangs: rank 1 on node2")
+
+
+@pytest.mark.parametrize(("colour", "width"), [(DARK, 360), (LIGHT, 1200)])
+def test_so_does_that_of_an_acceptance_test(colour: int, width: int, tmp_path: Path) -> None:
+    """With a drawing of the collectives for each place."""
+    (tmp_path / "run.json").write_text(json.dumps(timed(accepting(shares({"node2": 0.5})))))
+    made = tmp_path / "page.html"
+    run(["accept", "--replay", str(tmp_path / "run.json"), "--html", str(made), "--quiet"])
+    assert made.read_text().count("Bus bandwidth of collectives") == 2 * 3
+    found = measured(made.read_bytes(), tmp_path, colour, width)
+    check_readable(found, colour)
+    assert found["title"].startswith("Faulty: node2")
 
 
 def check_readable(found: dict[str, Any], colour: int) -> None:

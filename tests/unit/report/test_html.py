@@ -132,7 +132,8 @@ def test_the_page_can_be_read_without_eyes(name: str) -> None:
         assert each.one("caption").text
         assert all(head.attributes.get("scope") in ("row", "col") for head in each.all("th"))
     for drawing in page.all("svg"):
-        named = [node.attributes["id"] for node in drawing.all("title", "desc")]
+        own = [node for node in drawing.inner if isinstance(node, Node) and node.name in ("title", "desc")]
+        named = [node.attributes["id"] for node in own]
         assert drawing.attributes["aria-labelledby"] == " ".join(map(str, named))
         assert drawing.one("desc").text
     ids = [node.attributes["id"] for node in page.all() if "id" in node.attributes]

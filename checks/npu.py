@@ -169,7 +169,9 @@ def _wanted(
         return NpuExpectation(ranks.value, f"one for each rank ({ranks.source})")
     peers = counts[own.product if own.npus else ANY] - Counter([there])
     more = Counter({count: hosts for count, hosts in peers.items() if count > there})
-    whole = ASCEND.server_size(own.product, there) if view == "host" else None
+    # Half or fewer may be single cards, or what a virtual machine was given.
+    full = (n for n in ASCEND.servers.get(own.product, ()) if n // 2 < there <= n)
+    whole = next(full, None) if view == "host" else None
     if more and more.total() >= NEARLY_ALL * peers.total():
         count, votes = more.most_common(1)[0]
         others = f"as on {votes} other host{'s' if votes > 1 else ''} of the job"

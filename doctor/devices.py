@@ -84,13 +84,6 @@ class Vendor:
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """File -> the component, and the pattern that finds its version in the file."""
 
-    def server_size(self, product: str, there: int) -> int | None:
-        """The full number of devices in a server of this product that shows `there` devices; None if unknown.
-
-        Half or fewer may be single cards, or what a virtual machine was given.
-        """
-        return next((n for n in self.servers.get(product, ()) if n // 2 < there <= n), None)
-
 
 def _vendor(rows: Sequence[str]) -> Vendor:
     told = grouped((name, value) for name, value in (row.split(": ", 1) for row in rows if row[0] != "#"))

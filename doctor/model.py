@@ -156,6 +156,11 @@ class Host:
     image: str = ""
     """The node on which it runs, and the image of its container, if it is a pod."""
 
+    @property
+    def contained(self) -> bool:
+        """Whether it is a container: nsenter enters the machine itself."""
+        return bool(self.enter) and "nsenter" not in str(self.enter)
+
 
 @dataclass(frozen=True, slots=True)
 class SourcedValue(Generic[T]):

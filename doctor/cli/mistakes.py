@@ -104,14 +104,16 @@ def _as_typed(name: str, arguments: Sequence[str]) -> str:
 
 
 def refuse_places_of_no_pods(request: Request) -> None:
-    """Raises UsageError for options that say where pods are, if --pods does not say which."""
+    """Raises UsageError for options that say where pods are, if nothing says which."""
     who = request.who
-    if who.pods is not None or not request.typed & {"--namespace", "--container", "--context"}:
+    if who.of_cluster or not request.typed & {"--namespace", "--container", "--context"}:
         return
     hint = "Such as --pods app=train."
     if who.container:
         hint = f"A container on hosts: --enter {shlex.quote(f'docker exec -i {shlex.quote(who.container)}')}."
-    raise UsageError("-n, --container and --context say where pods are, and --pods which.", hint)
+    raise UsageError(
+        "-n, --container and --context say where pods are, and --pods or --on-nodes which.", hint
+    )
 
 
 def _takers(option: str, context: Any) -> list[str]:

@@ -96,13 +96,8 @@ def _typed_fields(
 
 def _place(parameter: inspect.Parameter) -> int:
     """A sort key: groups of --help are in the order of Request; groups that it does not have come first."""
-    panels, found = _panels(), _panel(parameter)
+    panels, found = list(dict.fromkeys(_panel(each) for _, each in _parameters(Request))), _panel(parameter)
     return panels.index(found) if found in panels else -1
-
-
-@cache
-def _panels() -> list[str | None]:
-    return list(dict.fromkeys(_panel(each) for _, each in _parameters(Request)))
 
 
 def _panel(parameter: inspect.Parameter) -> str | None:

@@ -11,7 +11,7 @@ from doctor.text.option import any_option
 
 app = group()
 HOSTS = ("HOSTS", "--hostfile", "--inventory", "--local")
-PODS = ("--pods", "--namespace", "--container", "--context")
+PODS = ("--pods", "--on-nodes", "--namespace", "--container", "--context")
 BY_JOB = (*HOSTS, "--job", *PODS)
 IN_A_TABLE = ("device-missing", "device-ip-missing", "device-ip-duplicate")
 """The checks that must be decided before a table is written. A fault of any other check prevents it too."""
@@ -52,7 +52,7 @@ def make(request: Request, wishes: MakeWishes) -> int:
 @takes(*BY_JOB, *SSH, *BY, "--json", "--quiet", "--verbose", "--color", "--no-color")
 def check(request: Request, wishes: CheckWishes) -> int:
     who = request.who
-    if not (who.hosts or who.hostfile or who.inventory or who.local or who.slurm_job or who.pods):
+    if not (who.hosts or who.hostfile or who.inventory or who.local or who.slurm_job or who.of_cluster):
         from doctor.cli.table import check_table
 
         return check_table(wishes.file, request.outputs, wishes.product)

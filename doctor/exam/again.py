@@ -20,8 +20,8 @@ from doctor.text.announce import announce
 from doctor.text.printable import clean_line
 
 KNOWN = (
-    *("HOSTS", "--hostfile", "--pods", "--local", "--exclude", "--only", "--skip", "--need-hosts"),
-    *("--shadow", "--per-host"),
+    *("HOSTS", "--hostfile", "--pods", "--on-nodes", "--local", "--exclude", "--only", "--skip"),
+    *("--need-hosts", "--shadow", "--per-host"),
 )
 """Options that the file replaces, or whose output is about all that a run looks at."""
 

@@ -332,7 +332,7 @@ def targets_of(request: Request, environ: Mapping[str, str] = os.environ) -> Tar
         return request.ready.targets
     who = request.who
     pods = None
-    if who.pods is not None:
+    if who.of_cluster:
         from doctor.exam.pods import pods_of  # most runs have none
 
         pods = pods_of(request)

@@ -42,6 +42,7 @@ class HostFlags:
     )
     slurm_job: str | None = host_option("--job ID", "The nodes of this Slurm job.")
     pods: str | None = host_option("--pods SELECTOR", "Pods by label, or of a job: pytorchjob/NAME.")
+    nodes: str | None = host_option("--on-nodes SELECTOR", "Kubernetes nodes by label, or node/gpu[1-4].")
     namespace: str | None = host_option("-n, --namespace NAME", "The namespace of the pods.")
     container: str | None = host_option("--container NAME", "The container of each pod.")
     context: str | None = host_option("--context NAME", "The cluster of the pods, in the kubeconfig.")
@@ -49,9 +50,13 @@ class HostFlags:
     exclude: tuple[str, ...] = host_option("--exclude NODESET", "Leave hosts out.", default=())
 
     @property
+    def of_cluster(self) -> bool:
+        return self.pods is not None or self.nodes is not None
+
+    @property
     def named(self) -> bool:
         """Whether an option names the hosts themselves; an inventory may only add to them."""
-        return bool(self.hosts or self.hostfile or self.local or self.rank_table or self.pods is not None)
+        return bool(self.hosts or self.hostfile or self.local or self.rank_table or self.of_cluster)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def way_to(
         typed(REACHED),
         (*typed(ASKED), *of_accept),
         users,
-        logins if request.who.inventory else {},
+        logins if request.who.inventory or request.who.nodes else {},
         environ.get("SLURM_JOB_ID", "") if transport == "srun" else "",
         request.defaults,
     )
@@ -114,6 +114,7 @@ def _login(host: Host) -> Iterator[Typed]:
     """How an inventory says to log in to a host."""
     address = host.address if host.address != host.name else None
     said = {"address": address, "--user": host.user, "--port": host.port, "--jump": host.jump}
+    said["--enter"] = host.enter
     yield from ((name, str(value)) for name, value in said.items() if value)
 
 

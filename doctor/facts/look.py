@@ -129,7 +129,8 @@ def elsewhere(wanted: str, *others: str) -> "Iterator[tuple[str, str]]":
             names = (os.path.join(prefix, "bin", name) for name in ("python", "python3"))
             path = next((name for name in names if runs(name)), "")
             there = path and dict(reversed(list(packages(libraries(prefix))))).get(wanted)
-            if there and is_safe(os.path.dirname(path)):
+            about = os.stat(os.path.dirname(path) or "/")
+            if there and about.st_uid in (0, os.geteuid()) and not about.st_mode & 0o002:
                 yield path, there
 
 
@@ -146,11 +147,6 @@ def shared(paths: "list[str]") -> "Iterator[tuple[str, str, str]]":
                 size = os.path.getsize(path) if os.path.isfile(path) else "folder"
                 yield name, str(size), os.path.realpath(path)
                 break
-
-
-def is_safe(folder: str) -> bool:
-    about = os.stat(folder)
-    return about.st_uid in (0, os.geteuid()) and not about.st_mode & 0o002
 
 
 def libraries(prefix: str) -> "list[str]":

@@ -208,10 +208,6 @@ itself may be given such a port for as long as it runs.
 """
 
 
-def _ask_listeners(ask: Ask) -> str:
-    return _LISTENERS.replace("WANTED", " ".join(f"{port:04X}" for port in ask.ports) or "none")
-
-
 def _listeners(capture: Capture) -> tuple[BoundPort, ...]:
     if not capture.stdout.startswith("listeners"):
         raise UnreadableOutput("the list of listeners has no head")
@@ -246,7 +242,11 @@ def _unpacked(text: str) -> str:
     return str(getattr(address, "ipv4_mapped", None) or address)
 
 
-LISTENERS = Fact("listeners", Run(_ask_listeners), _listeners)
+LISTENERS = Fact(
+    "listeners",
+    Run(lambda ask: _LISTENERS.replace("WANTED", " ".join(f"{port:04X}" for port in ask.ports) or "none")),
+    _listeners,
+)
 
 
 @dataclass(frozen=True, slots=True)

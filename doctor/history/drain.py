@@ -72,12 +72,8 @@ def _slurm_again(name: str, _called: Called) -> str:
 
 
 def _kubernetes(name: str, called: Called) -> str:
-    value = f"{TAINT}={called.checks[0]}:NoSchedule"
-    return f"kubectl taint node {name} {value} --overwrite && {_condition(name, called)}"
-
-
-def _kubernetes_again(name: str, called: Called) -> str:
-    return f"kubectl taint node {name} {TAINT}- ; {_condition(name, called)}"
+    taint = f"={called.checks[0]}:NoSchedule --overwrite &&" if called.faulty else "- ;"
+    return f"kubectl taint node {name} {TAINT}{taint} {_condition(name, called)}"
 
 
 def _condition(name: str, called: Called) -> str:
@@ -100,6 +96,6 @@ def _plain(name: str, called: Called) -> str:
 
 SCHEDULERS: Mapping[str, tuple[Callable[[str, Called], str], Callable[[str, Called], str]]] = {
     "slurm": (_slurm, _slurm_again),
-    "kubernetes": (_kubernetes, _kubernetes_again),
+    "kubernetes": (_kubernetes, _kubernetes),
     "plain": (_plain, _plain),
 }

@@ -182,7 +182,9 @@ def _free(found: Sequence[Finding], run: LastRun, facts: Facts) -> dict[HostDevi
         known = split_known(facts.known(host, NPU_ADDRESSES, {}))[0]
         held.update({(host, device): address for device, address in known.items() if address})
     kept = {seat: address for seat, address in held.items() if seat not in lost}
-    return free_addresses([*lost], kept, run.names, _gateways(facts))
+    told = [facts.known(host, NPU_GATEWAYS, {}).values() for host in facts.hosts]
+    gateways = {value for own in told for value in own if isinstance(value, str)}
+    return free_addresses([*lost], kept, run.names, gateways)
 
 
 def _addresses(finding: Finding, free: Mapping[HostDevice, Address]) -> Iterator[str]:
@@ -193,8 +195,3 @@ def _addresses(finding: Finding, free: Mapping[HostDevice, Address]) -> Iterator
         where = f"{COMMENT}on {host}" if len(finding.hosts) > 1 else ""
         address = free[host, device]
         yield f"sudo hccn_tool -i {device} -ip -s address {address.ip} netmask {address.netmask}{where}"
-
-
-def _gateways(facts: Facts) -> set[str]:
-    told = (facts.known(host, NPU_GATEWAYS, {}).values() for host in facts.hosts)
-    return {value for own in told for value in own if isinstance(value, str)}

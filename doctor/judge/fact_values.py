@@ -119,7 +119,7 @@ def several(values: list[Any], shown: Callable[[Any], str] = str) -> Told | None
 def reached(seen: HostReading) -> Told | None:
     way = seen.reading.recording.transport
     more = f" through {seen.host.jump}" if seen.host.jump and way == "ssh" else ""
-    more += ", in a container" if seen.host.enter else ""
+    more += ", in a container" if seen.host.contained else ""
     words = {"ssh": "SSH", "local": "this machine", "in-job": "the job itself", "pods": "the API server"}
     return way + more, words.get(way, way) + more
 

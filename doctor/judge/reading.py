@@ -36,7 +36,7 @@ def read_recording(
     recording: Recording, before: Reading | None = None, drafted: JobPlan | None = None
 ) -> Reading:
     """`before` is an earlier reading of the same run, `drafted` its plan before any host answered."""
-    entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.enter}
+    entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.contained}
     facts = Facts(recording.heard, {**(before.facts.kept(recording.heard) if before else {}), **entered})
     meant = {"preflight", "smoke", "accept", "in-job"} & {recording.command, recording.transport}
     of_job = bool(meant) or recording.wishes.of_job

@@ -161,7 +161,8 @@ def last_words(explained: Explanation) -> str:
     if found.outcome is LogOutcome.UNKNOWN:
         in_vain = explained.in_vain and not (found.odd or found.charges)
         if found.odd:
-            return f"No cause is named. Look at {_short_place(explained, found.odd[0])} first."
+            line, names = found.odd[0], short_names(file.name for file in explained.logs.files)
+            return f"No cause is named. Look at {names.get(line.file, line.file)}:{line.number} first."
         return "No log of a job was read." if in_vain else "No cause is named."
     first = _first(explained)
     name, more = whom(first.who), len(explained.roots) - 1
@@ -241,11 +242,6 @@ def whom(who: Sequence[Party]) -> str:
 
 def place_of(line: LogLine) -> str:
     return f"{line.file}:{line.number}"
-
-
-def _short_place(explained: Explanation, line: LogLine) -> str:
-    names = short_names(file.name for file in explained.logs.files)
-    return f"{names.get(line.file, line.file)}:{line.number}"
 
 
 def told_at(story: Sequence[tuple[float | None, str]]) -> Iterator[tuple[str, str]]:

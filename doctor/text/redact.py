@@ -47,7 +47,8 @@ def redact(text: str) -> str:
     """The text with passwords, tokens and keys replaced. Only a private key spans more than one line."""
     if "PRIVATE KEY" in text.upper():
         text = hide_places(text)
-    return "\n".join(map(_redact_line, text.split("\n")))
+    # The hosts of a cluster print mostly the same lines; long ones are not worth the memory.
+    return "\n".join((_remembered if len(line) < LONG else _redacted)(line) for line in text.split("\n"))
 
 
 def is_hinted(text: str) -> bool:
@@ -59,11 +60,6 @@ def is_hinted(text: str) -> bool:
 def redact_values(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables, with the values hidden that are secret by their name or shape."""
     return {n: HIDDEN if is_secret(n, "=", value[:80]) else redact(value) for n, value in variables.items()}
-
-
-def _redact_line(line: str) -> str:
-    """The hosts of a cluster print mostly the same lines; long ones are not worth the memory."""
-    return _remembered(line) if len(line) < LONG else _redacted(line)
 
 
 def _redacted(line: str) -> str:

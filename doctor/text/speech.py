@@ -174,7 +174,10 @@ def _said(text: str, depth: int) -> str | None:
         return _with_stop(said)
     if said := _without_it(bare, depth):
         return _with_stop(said) if bare != text else said
-    if text[:1].isupper() and (said := _as_sentence(f"{text}.", depth)):
+    whole = f"{text}."  # a title has no full stop
+    if text[:1].isupper() and (
+        said := index.whole.get(_key(whole)) or _by_template(_long(whole), whole, depth)
+    ):
         return said.removesuffix("。")
     if said := _in_sentences(text, depth):
         return said
@@ -186,7 +189,8 @@ def _said(text: str, depth: int) -> str | None:
 def _after_whom(text: str, depth: int) -> str | None:
     """A sentence that is known whole, whatever signs are in it, after a name or before brackets."""
     whom, colon, rest = text.partition(": ")
-    if colon and not _begins_a_sentence(whom, text):
+    begin = f"{_key(whom)}: "  # if a known sentence begins so, it is not a name
+    if colon and not any(_key(each.english).startswith(begin) for each in _index().candidates(text)):
         said = _whole(rest, depth) or _in_clauses(rest, depth) or _after_whom(rest, depth)
         if not said and _OPTION.fullmatch(whom):
             said = _said(rest, depth + 1)
@@ -201,11 +205,6 @@ def _in_clauses(text: str, depth: int) -> str | None:
     if "; " not in text:
         return None
     return _by_template([each for each in _index().candidates(text) if not each.is_weak], text, depth)
-
-
-def _begins_a_sentence(words: str, text: str) -> bool:
-    """Whether a known sentence begins with these words and a colon, so that they are not a name."""
-    return any(_key(each.english).startswith(f"{_key(words)}: ") for each in _index().candidates(text))
 
 
 def _whole(text: str, depth: int) -> str | None:
@@ -238,11 +237,6 @@ def _before_and_inside(text: str) -> tuple[str, str] | None:
             return text[:at], inside
         at = text.find(" (", at + 1)
     return None
-
-
-def _as_sentence(text: str, depth: int) -> str | None:
-    """The translation of a sentence whose full stop was left out, as in a title."""
-    return _index().whole.get(_key(text)) or _by_template(_long(text), text, depth)
 
 
 def _without_it(text: str, depth: int) -> str | None:

@@ -37,7 +37,9 @@ def read_back(why: UnreachedHost, host: Host) -> UnreachedHost:
     kept = tuple(command for command in commands if command)
     if not kept and commands:
         kept = (_of_kind(why.kind, host),)
-    remedy = why.remedy if not why.remedy or _is_prose(why.remedy) else "Try the same by hand."
+    said = why.remedy  # a shell must see nothing but words in it
+    prose = not said or (said.isprintable() and "://" not in said and _PROSE.fullmatch(said))
+    remedy = said if prose else "Try the same by hand."
     return replace(why, host=host.name, remedy=remedy, commands=kept)
 
 
@@ -126,11 +128,6 @@ def _names(words: Sequence[str]) -> list[str] | None:
     found = [word for _, word in flags(words)]
     options = {word.partition("=")[0] for word in found if word.startswith("-")}
     return None if options - _ENTRY_OPTIONS else [word for word in found if not word.startswith("-")]
-
-
-def _is_prose(text: str) -> bool:
-    """Whether it is a sentence in which a shell would see nothing but words."""
-    return text.isprintable() and "://" not in text and _PROSE.fullmatch(text) is not None
 
 
 def _is_place(text: str) -> bool:

@@ -166,8 +166,9 @@ class _Round:
     def outcomes(self) -> Iterator[Outcome]:
         while self._rest or self.turns:
             self._start_some()
+            first = min((turn.overdue_at() for turn in self.turns.values()), default=self._until)
             try:
-                host, outcome = self._news.get(timeout=self._until_overdue())
+                host, outcome = self._news.get(timeout=max(0.0, min(LOOK_AGAIN, first - time.monotonic())))
             except Empty:
                 yield from self._overdue()
                 continue
@@ -201,10 +202,6 @@ class _Round:
             self._news.put((host, self._transport.ask(host, script, turn)))
         except UsageError as mistake:
             self._news.put((host, mistake))
-
-    def _until_overdue(self) -> float:
-        first = min((turn.overdue_at() for turn in self.turns.values()), default=self._until)
-        return max(0.0, min(LOOK_AGAIN, first - time.monotonic()))
 
     def _overdue(self) -> Iterator[UnreachedHost]:
         """Answer for threads that nothing can wake, mainly those waiting for a silent name server."""

@@ -22,6 +22,8 @@ from doctor.transport.containers.command import HOST, PODS, pod_entry, tool_of
 Typed = tuple[str, ...]
 """An option, followed by its value if it takes one."""
 BY_SRUN = ("--transport", "srun")
+IN_CLUSTER = {"--pods": "pod", "--on-nodes": "node"}
+"""Options that name pods or nodes of a cluster, and the kind that they take names of."""
 IN_SLURM = "SLURM_JOB_ID="
 """Before a command: the Slurm job whose nodes srun reaches."""
 
@@ -50,8 +52,9 @@ class Way:
         return ("--local",) in self.reached
 
     @property
-    def of_pods(self) -> bool:
-        return any(option[0] == "--pods" for option in self.named)
+    def in_cluster(self) -> str:
+        """The option that names pods or nodes of a cluster."""
+        return next((option[0] for option in self.named if option[0] in IN_CLUSTER), "")
 
     def typed(
         self,
@@ -71,17 +74,20 @@ class Way:
         words = ["doctor", *command.split()]
         if command == "ranktable check":
             words += [option[1] for option in self.reached if option[0] == "--rank-table"]
-        if self.of_pods and not whole and hosts:
-            words += ["--pods", f"pod/{self.node_set(hosts)}"]
-        elif not self.local and not (whole and any(o[0] in ("--hostfile", "--pods") for o in self.named)):
+        named = [option[0] for option in self.named if option[0] != "--exclude"]
+        if (way := self.in_cluster) and not whole and hosts:
+            words += [way, f"{IN_CLUSTER[way]}/{self.node_set(hosts)}"]
+        elif not self.local and not (whole and named):
             words += [self.node_set(hosts)] if hosts else []
         line = shlex.join([*words, *(word for option in (*options, *more) for word in option)])
         return f"{IN_SLURM}{self.slurm_job} {line}" if self.slurm_job and BY_SRUN in more else line
 
     def login(self, host: str, command: Sequence[str]) -> str:
         """A command on a host, by this run's way. Empty if unknown: a container numbers processes anew."""
-        given = {option[0]: option[1] for option in self.reached if len(option) == 2}
-        pod = pod_entry(*map(given.get, ("--namespace", "--context", "--container"))) if self.of_pods else ""
+        given = {option[0]: option[1] for option in (*self.logins.get(host, ()), *self.reached) if option[1:]}
+        pod = (
+            pod_entry(*map(given.get, ("--namespace", "--context", "--container"))) if self.in_cluster else ""
+        )
         try:
             entry = shlex.split(given.get("--enter", pod).replace(HOST, shlex.quote(host)))
         except ValueError:  # one of two quotes was hidden, together with a secret
@@ -93,7 +99,6 @@ class Way:
             return shlex.join([*entry, *command])
         if host in self.users:
             given["--user"] = self.users[host]
-        given = {**{option[0]: option[1] for option in self.logins.get(host, ())}, **given}
         options = [(letter, given[name]) for name, letter in _LETTERS if name in given]
         options += [("-o", f"HostName={given['address']}")] if "address" in given else []
         options += [("-i", option[1]) for option in self.reached if option[0] == "--identity"]
@@ -130,7 +135,7 @@ def _in_order(names: tuple[str, ...], login: str) -> str:
 _SSH = frozenset(
     {"--user", "--port", "--identity", "--jump", "--via", "--ssh-config", "--sudo", "--enter"}
     | {"--local", "--inventory", "--hostfile", "--connect-timeout", "--timeout"}
-    | {"--pods", "--namespace", "--container", "--context"}
+    | {*IN_CLUSTER, "--namespace", "--container", "--context"}
 )
 _BY = frozenset({"--transport", "--allocate"})
 _ASKING = _BY | {"--exclude", "--rank-table", "--python", "--fanout"}
@@ -172,7 +177,7 @@ def read_back(way: Way) -> Way:
 
 
 def _our_login_options(login: Iterable[Typed]) -> tuple[Typed, ...]:
-    known = {"--user", "--port", "--jump", "address"}
+    known = {"--user", "--port", "--jump", "--enter", "address"}
     return tuple(each for each in login if len(each) == 2 and each[0] in known and _is_ours(each))
 
 

@@ -51,8 +51,9 @@ class StandIn:
     """The words that run a program in a pod, before the program's own."""
     speaks: Words = (V5, V4)
     page: int = 500
+    nodes: list[dict[str, Any]] = field(default_factory=list)
     says: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """list, or exec -> an answer instead: the code and the message."""
+    """list, nodes, or exec -> an answer instead: the code and the message."""
     asked: list[str] = field(default_factory=list)
     silent: str = ""
     """A pod that is never entered, as behind a node that is away."""
@@ -141,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         address = urlsplit(self.path)
         asked = parse_qs(address.query)
         *_, namespace, pods, name, what = ["", "", "", *address.path.split("/")]
-        kind = "exec" if what == "exec" else "list"
+        kind = what if what in ("exec", "nodes") else "list"
         if kind == "list":
             namespace = name
         self.it.asked.append(f"{kind} {namespace} {self.path}")
@@ -149,8 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(401, "Unauthorized")
         elif kind in self.it.says:
             self._refuse(*self.it.says[kind])
-        elif kind == "list":
-            self._list(asked)
+        elif kind in ("list", "nodes"):
+            self._list(asked, self.it.pods if kind == "list" else self.it.nodes)
         else:
             assert pods == "pods"
             self._exec(name, asked)
@@ -166,9 +167,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, code: int, message: str) -> None:
         self._send(code, {"kind": "Status", "status": "Failure", "message": message, "code": code})
 
-    def _list(self, asked: Mapping[str, Words]) -> None:
+    def _list(self, asked: Mapping[str, Words], every: Sequence[dict[str, Any]]) -> None:
         wanted = [each.split("=", 1) for each in ",".join(asked.get("labelSelector", [])).split(",") if each]
-        found = [each for each in self.it.pods if all(_has(each, *label) for label in wanted)]
+        found = [each for each in every if all(_has(each, *label) for label in wanted)]
         start = int(asked.get("continue", ["0"])[0])
         some = found[start : start + self.it.page]
         more = str(start + self.it.page) if found[start + self.it.page :] else ""

@@ -58,11 +58,9 @@ class JobMarks(NamedTuple):
 
     def have(self, kill: Kill) -> bool:
         """Whether the kernel says that the process was the job's. The name of a program says nothing."""
-        return kill.pid in self.pids or any(_of_group(each, kill.group) for each in self.ids)
-
-
-def _of_group(job: str, group: str) -> bool:
-    return re.search(rf"(?:^|/|(?<!uid)(?<!step)[_.]){re.escape(job)}(?:[/_.-]|$)", group) is not None
+        jobs = "|".join(map(re.escape, self.ids)) or "(?!)"
+        named = re.search(rf"(?:^|/|(?<!uid)(?<!step)[_.])(?:{jobs})(?:[/_.-]|$)", kill.group)
+        return kill.pid in self.pids or named is not None
 
 
 def kills(messages: "Iterable[tuple[float | None, str]]") -> "list[Kill]":

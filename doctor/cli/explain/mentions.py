@@ -62,7 +62,7 @@ def mentioned(text: str, folders: Sequence[Path]) -> Mention | None:
         ids = texts.of_pages(typed)
         if not ids and (found := _of_variable(typed) or _of_option(typed)):
             return Mention((checks[found[0]],), found[1], typed)
-        ids = ids or texts.of_facts(typed)
+        ids = ids or _with(typed, texts.facts) or _with(typed.rstrip("0123456789"), texts.facts)
         if not ids and len(bare := typed.lstrip("-")) >= LEAST:
             typed, ids = bare, texts.of_pages(bare)
     elif texts.is_command(words):
@@ -89,7 +89,7 @@ class _Texts:
         recipes = load_remedies().recipes
         several = list(checks)
         self._pages = {check.id: "\n".join(_page(check, recipes)) for check in several}
-        self._facts = {check.id: "\n".join(_of_facts(check)) for check in several}
+        self.facts = {check.id: "\n".join(_of_facts(check)) for check in several}
         self._commands = {check.id: "\n".join(_commands(check, recipes)) for check in several}
         self._programs = set(_PROGRAM.findall("\n".join(self._commands.values()))) - _SHELL
 
@@ -104,9 +104,6 @@ class _Texts:
         """The checks whose page has the word; for net.core.somaxconn or /dev/davinci0 the name may do."""
         last = word.rpartition(".")[2] if _SYSCTL.fullmatch(word) else word.rstrip("0123456789")
         return _with(word, self._pages) or (_with(last, self._pages) if last != word else [])
-
-    def of_facts(self, word: str) -> list[str]:
-        return _with(word, self._facts) or _with(word.rstrip("0123456789"), self._facts)
 
     def of_command(self, words: Sequence[str]) -> list[str]:
         """The checks about what the command works on; if it names nothing, those about its program."""

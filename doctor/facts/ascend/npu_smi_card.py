@@ -18,7 +18,6 @@ T = TypeVar("T")
 TOOL = "npu-smi"
 NPU_SMI = Group(ASCEND.thing, ASCEND.where, 20, TOOL, "wake-npu-tools")
 ELSEWHERE = "/usr/local/bin/npu-smi"
-
 _SECONDS = 10
 _EACH = {
     "card": 'cut -d" " -f1 | uniq | while read -r c; do q "$c" info -t @about@ -i "$c"',

@@ -63,13 +63,10 @@ class Proofs:
     def of(self, pid: int) -> str:
         if self.processes and tuple(identity(pid) or ()) in self.processes:
             return BELOW
-        if any(self._leads_to_command(each) for each in (pid, *self.tree.above(pid))) or self._came(pid):
-            return CAME
+        holders = self.holders.keys() & {pid, *self.tree.above(pid)}
+        if any(self._uid(each) in (0, self.asked["uid"]) for each in holders) or self._came(pid):
+            return CAME  # sshd and slurmstepd hold its connections as root
         return STEP if self._in_step(pid) else ""
-
-    def _leads_to_command(self, pid: int) -> bool:
-        """Whether it holds a connection of the command, as root (sshd, slurmstepd) or as its user."""
-        return pid in self.holders and self._uid(pid) in (0, self.asked["uid"])
 
     def _uid(self, pid: int) -> "int | None":
         row = self.tree.rows.get(pid)

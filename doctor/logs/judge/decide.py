@@ -56,11 +56,6 @@ def _accused(case: LogCase) -> list[LogBlame]:
     return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots if each.who)]
 
 
-def _interrupted(case: LogCase) -> LogBlame | None:
-    """Unless the scheduler sent the signal."""
-    return None if case.of(SuspectKind.SCHEDULER) else interrupted(case)
-
-
 def _one(rule: Callable[[LogCase], LogBlame | None]) -> Callable[[LogCase], list[LogBlame]]:
     return lambda case: [found] if (found := rule(case)) else []
 
@@ -198,7 +193,12 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
 RULES = (
     Rule("accused", _accused, "whom the others name", ("72",)),
     Rule("cause", lambda case: _roots(case, accused(case)), "whose own cause is known", ("06", "21", "48")),
-    Rule("ctrl-c", _one(_interrupted), "somebody ended the job", ("jobs/loopback/ctrlc/train.log",)),
+    Rule(
+        "ctrl-c",
+        _one(lambda case: None if case.of(SuspectKind.SCHEDULER) else interrupted(case)),
+        "somebody ended the job",
+        ("jobs/loopback/ctrlc/train.log",),
+    ),
     Rule("absent", _one(_absent_or_linked), "who never came", ("74", "76")),
     Rule("link", _one(link), "the ends of broken links", ("15", "35", "401", "427")),
     Rule("behind", _of_waits(behind), "who fell behind", ("judge/test_waits.py::test_smallest_is_behind",)),

@@ -42,7 +42,10 @@ def without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     everybody = case.silent()
     if not case.waiting or not everybody:
         return None
-    unresponsive = _unresponsive(case, everybody)
+    killed = {
+        rank for each in case.of(SuspectKind.DIED) for rank in each.ranks if ("rank", rank) in case.stopped
+    }
+    unresponsive = tuple(rank for rank in everybody if rank in killed)  # stopped, or hanging in the kernel
     silent = unresponsive or everybody
     parties = tuple(_one(case, rank) for rank in silent)
     waiters = tuple(_one(case, rank) for rank in sorted(case.waiting))
@@ -59,12 +62,6 @@ def without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     lines, more = (*threads, *_last_lines(case, silent)), ("stuck-process",) if unresponsive else ()
     return LogBlame(says, parties, events, sure, tuple(how), lines, nameless=True, checks=more,
                  brief="did not join")  # fmt: skip
-
-
-def _unresponsive(case: LogCase, silent: tuple[int, ...]) -> tuple[int, ...]:
-    """Ranks that did not end when their launcher ordered it: stopped processes, or hanging in the kernel."""
-    killed = {rank for each in case.of(SuspectKind.DIED) for rank in each.ranks}
-    return tuple(rank for rank in silent if rank in killed and ("rank", rank) in case.stopped)
 
 
 def _last_lines(case: LogCase, ranks: tuple[int, ...]) -> tuple[LogLine, ...]:

@@ -15,14 +15,16 @@ FEW = 4
 def drawing(curves: Sequence[Curve], charges: Sequence[LogCause]) -> LossDrawing | None:
     """The drawing; None if there is nothing to see, such as a few healthy losses."""
     last = {series_of(curve): curve for curve in curves if curve.steps}
-    guilty = {key: _is_guilty(curve, charges) for key, curve in last.items()}
+    of_losses = [charge for charge in charges if (charge.symptom or "").startswith("loss-")]
+    blamed = [who for charge in of_losses for who in charge.who]
+    guilty = {key: any(same(curve.who, who) for who in blamed) for key, curve in last.items()}
     keys = sorted(last, key=lambda key: (not guilty[key], last[key].who.rank or 0))
     shown = [last[key] for key in keys[:MOST_CURVES]]
     lines = tuple(_line(last[key], guilty[key]) for key in reversed(keys[:MOST_CURVES]))
     if sum(len(line.known) for line in lines) < (2 if any(guilty.values()) else FEW):
         return None
     upright, left_out = axes(lines), max(len(keys) - MOST_CURVES, 0)
-    said = [charge.says.rstrip(".") for charge in charges if _is_of_losses(charge)]
+    said = [charge.says.rstrip(".") for charge in of_losses]
     if not said:
         line = next(each for each in reversed(lines) if each.known)
         said = [f"The loss of {line.name} went from {as_read(line.known[0])} to {as_read(line.known[-1])}"]
@@ -56,12 +58,3 @@ def _since(curve: Curve, charges: Sequence[LogCause]) -> int | None:
     """The index of the guilty step in the curve."""
     places = (since_of(charge, curve) for charge in charges)
     return next((place for place in places if place is not None), None)
-
-
-def _is_guilty(curve: Curve, charges: Sequence[LogCause]) -> bool:
-    of_losses = filter(_is_of_losses, charges)
-    return any(same(curve.who, who) for charge in of_losses for who in charge.who)
-
-
-def _is_of_losses(charge: LogCause) -> bool:
-    return (charge.symptom or "").startswith("loss-")

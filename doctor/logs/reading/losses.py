@@ -108,7 +108,8 @@ class Losses:
     def _read_alone(self, lines: Lines, place: int, found: Runs) -> bool:
         """Read one line; whether it prints a loss."""
         raw = lines.raw[place]
-        if not self._loss.wants(raw) or self._is_other(raw) or _RAISED.search(raw):
+        known = self._loss.header is None and _key(raw) in self._others
+        if known or not self._loss.wants(raw) or _RAISED.search(raw):
             return False
         text = _text(raw)
         facts = self._writer(raw)
@@ -120,9 +121,6 @@ class Losses:
         if plain and len(self._others) < MOST_OTHERS and find_loss(text) is None:
             self._others.add(_key(raw))
         return any(said.name for said in every)
-
-    def _is_other(self, raw: bytes) -> bool:
-        return self._loss.header is None and _key(raw) in self._others
 
     def _at(self, lines: Lines, places: Sequence[int], time: slice, number: int) -> float | None:
         raw = lines.raw[places[number]]

@@ -93,7 +93,7 @@ class Repeats:
         many = Counter(shapes)
         if len(many) > len(shapes) // ENOUGH:
             for address in _ADDRESSES:
-                text = address.sub(_ones, text)
+                text = address.sub(lambda found: found[0][:1] + b"1" * (len(found[0]) - 1), text)
             shapes = complaint.like(text).split(b"\n")
             many = Counter(shapes)
         for raw, shape in zip(written, shapes, strict=True):
@@ -142,7 +142,3 @@ class Repeats:
 def alike(words: bytes) -> bytes:
     """A key of sentences: those that differ only in the letters of addresses have the same."""
     return words.translate(None, _LETTERS)
-
-
-def _ones(address: re.Match[bytes]) -> bytes:
-    return address[0][:1] + b"1" * (len(address[0]) - 1)

@@ -46,16 +46,12 @@ def width_of(text: bytes) -> int:
         return 0
     broken = [place for place, line in enumerate(lines[:-1]) if len(line) == width]
     joined = [place for place in broken if _continues(lines[place + 1], lines[place])]
-    inside = [place for place in joined if _is_inside(lines[place], lines[place + 1])]
+    broken_at = ((place, lines[place][-1:] + b"\n" + lines[place + 1][:1]) for place in joined)
+    inside = [place for place, around in broken_at if _INSIDE.fullmatch(around)]  # of a word or a list
     several = len({sentence(lines[place]) for place in joined}) >= _SEVERAL
     if several and len(joined) * 4 >= len(broken) * 3 and len(inside) * 2 >= len(joined):
         return width
     return width if inside and inside == broken else 0
-
-
-def _is_inside(line: bytes, rest: bytes) -> bool:
-    """Whether the line was broken inside a word or a list, where no writer ends a line."""
-    return _INSIDE.fullmatch(line[-1:] + b"\n" + rest[:1]) is not None
 
 
 def whole(text: bytes, width: int) -> bytes:

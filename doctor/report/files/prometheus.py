@@ -71,9 +71,8 @@ def _gauge(name: str, help: str, command: tuple[str, str], series: Mapping[Label
 
 
 def _labels(labels: Iterable[tuple[str, str]]) -> str:
-    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    pairs = ",".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in labels)
     return f"{{{pairs}}}"
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})

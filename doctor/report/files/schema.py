@@ -21,7 +21,12 @@ def schema_of(*kinds: type) -> dict[str, Any]:
         for field in kind.fields:
             part["properties"][field.encode_name]["description"] = says[field.name]
             part["properties"][field.encode_name].pop("default", None)
-        part["required"] = [each.encode_name for each in kind.fields if _is_written(each)]
+        left_out = msgspec.NODEFAULT  # a field that has no default is always written
+        part["required"] = [
+            each.encode_name
+            for each in kind.fields
+            if each.required or not (each.default is each.default_factory is left_out)
+        ]
     return {"$schema": DIALECT, "title": "A report of doctor", "anyOf": [*refs], "$defs": parts}
 
 

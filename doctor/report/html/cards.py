@@ -159,12 +159,8 @@ def _inner(part: Section) -> Html:
         tag("p", join(map(_words, words), " ")) for words in part.lines if any(each.text for each in words)
     )
     inner = [_under_title(each) for each in part.parts if Medium.HTML in each.on]
-    return join((*lines, tag("div", *inner, class_="side") if _are_tables(part) else join(inner)))
-
-
-def _are_tables(part: Section) -> bool:
-    """Whether its parts may stand side by side."""
-    return not part.lines and all(isinstance(each, Table) for each in part.parts)
+    beside = not part.lines and all(isinstance(each, Table) for each in part.parts)
+    return join((*lines, tag("div", *inner, class_="side") if beside else join(inner)))
 
 
 def _under_title(part: Part) -> Html:

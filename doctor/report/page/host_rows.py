@@ -58,13 +58,10 @@ def by_trouble(rows: Sequence[HostRow]) -> tuple[list[str], list[str], list[str]
     """The areas in which something is wrong, those that were not wholly read, and those that are well."""
     cells = {area: {row.cells[area] for row in rows} - {NOTHING} for area in (rows[0].cells if rows else ())}
     wrong = [area for area, said in cells.items() if not said <= {OK, NOT_READ, PART_READ}]
-    wrong.sort(key=lambda area: _damage(" ".join(cells[area])))
+    kinds = (*_KINDS, UNDECIDED)  # the worst first
+    wrong.sort(key=lambda area: next(n for n, kind in enumerate(kinds) if kind in " ".join(cells[area])))
     unread = [area for area, said in cells.items() if area not in wrong and not said <= {OK}]
     return wrong, unread, [area for area, said in cells.items() if said == {OK}]
-
-
-def _damage(said: str) -> int:
-    return next(place for place, kind in enumerate((*_KINDS, UNDECIDED)) if kind in said)
 
 
 def _statuses(report: Report, unheard: set[str]) -> dict[str, dict[str, set[Status]]]:

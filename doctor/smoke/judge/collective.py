@@ -56,10 +56,11 @@ def judge_collective(result: SmokeResult) -> Iterator[SmokeCharge]:
 def _phase(cell: Cell) -> Iterator[SmokeCharge]:
     """Charges in the order of the calls: after a member failed, results of its groups may be its fault."""
     guilty: set[int] = set()
-    for (_, _, members), wrongs in sorted(_by_call(cell).items()):
+    calls = _by_call(cell)
+    for (_, _, members), wrongs in sorted(calls.items()):
         members = members or tuple(sorted({each for wrong in wrongs for each in wrong.ends}))
         if guilty.isdisjoint(members):
-            guilt = _guilt(list(members), wrongs)
+            guilt = _guilt(list(members), wrongs, [each for of in calls.values() for each in of])
             guilty.update(guilt.places)
             yield _charge(cell, guilt, wrongs, members)
 
@@ -82,7 +83,7 @@ def _by_call(cell: Cell) -> dict[tuple[int, str, tuple[int, ...]], list[WrongRes
     return calls
 
 
-def _guilt(members: list[int], wrongs: list[WrongResult]) -> Guilt:
+def _guilt(members: list[int], wrongs: list[WrongResult], every: list[WrongResult]) -> Guilt:
     if wrongs[0].op == "exchange":
         common = tuple(set.intersection(*(wrong.ends for wrong in wrongs))) if len(members) > 2 else ()
         words = "what ranks exchanged with their neighbours arrived wrong"
@@ -98,6 +99,12 @@ def _guilt(members: list[int], wrongs: list[WrongResult]) -> Guilt:
     same = len({(wrong.said.index, wrong.said.got) for wrong in wrongs}) == 1
     if wrongs[0].op == "broadcast" and len(others) == 1 and len(holders) > 1 and same:
         return Guilt((others[0],), "what it broadcast arrived wrong on all the others")
+    if None not in sources and (len(members) == 2 or wrongs[0].op == "all_to_all"):
+        ends = set.intersection(*(wrong.ends for wrong in wrongs)) or {*members}
+        beside = {end for end in ends if any(end in one.ends and not ends <= one.ends for one in every)}
+        known = sorted(beside if len(beside) == 1 else ends)
+        if known != holders:
+            return Guilt(tuple(known), "what one rank sent arrived wrong on another", len(known) == 1)
     return Guilt(tuple(holders), "its result of a collective is wrong")
 
 

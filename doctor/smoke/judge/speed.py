@@ -126,14 +126,9 @@ def _paces_by_product(result: SmokeResult) -> Iterator[tuple[dict[int, float], d
             products[arithmetic(seen.started), result.plan.stage_of(seen.rank)][seen.rank] = burnt
     for burnt_by in products.values():
         if len(burnt_by) >= LEAST_RANKS:
-            slower = _allowed(result, burnt_by)
+            least = SLOWER_IF_SHARED if waited(result, burnt_by) else SLOWER
+            slower = {rank: least + SLOWER_IF_QUEUED * queued(result, rank) for rank in burnt_by}
             yield {rank: median(said.values()) for rank, said in burnt_by.items()}, _paces(burnt_by, slower)
-
-
-def _allowed(result: SmokeResult, ranks: Iterable[int]) -> dict[int, float]:
-    """Rank -> by what part it may be slower than the others."""
-    least = SLOWER_IF_SHARED if waited(result, ranks) else SLOWER
-    return {rank: least + SLOWER_IF_QUEUED * queued(result, rank) for rank in ranks}
 
 
 def _paces(burnt_by: Mapping[int, Mapping[int, float]], slower: Mapping[int, float]) -> dict[int, _Pace]:

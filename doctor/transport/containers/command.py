@@ -81,8 +81,8 @@ def entered_with_image(host: Host) -> str:
     if host.image:
         return f"{command} env CLUSTER_DOCTOR_IMAGE={shlex.quote(host.image)}"
     engine, _, rest = command.partition(" exec ")
-    if shlex.join(command.split()) != command:
-        return command  # a shell makes other words of it
+    if shlex.join(command.split()) != command or not host.contained:
+        return command  # a shell makes other words of it, or there is no image
     tool, options = _split(engine.split())
     kind = next((word for _, word in flags(options) if not word.startswith("-")), tool)
     names = [word for _, word in flags(rest.split()) if not word.startswith("-")]

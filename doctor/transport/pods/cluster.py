@@ -6,18 +6,19 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from logging.handlers import BufferingHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from doctor.errors import UsageError, suggest
 from doctor.text.textfile import shown
 from doctor.transport.errors import quoted
 from doctor.transport.pods.errors import LONGEST, message_of, not_entered, refused
-from doctor.transport.pods.podlist import Pod, read_pods
+from doctor.transport.pods.podlist import Pod, read_nodes, read_pods
 
+T = TypeVar("T")
 PAGE = 500
 """Pods in one answer."""
 SECONDS = (10.0, 30.0)
@@ -40,7 +41,7 @@ class Cluster:
 
         if int(__version__.partition(".")[0]) < 30:  # those decode what programs print
             hint = f"Type: {shlex.quote(sys.executable)} -m pip install --upgrade kubernetes"
-            raise UsageError(f"--pods: the package kubernetes {__version__} is too old.", hint)
+            raise UsageError(f"Kubernetes: the package kubernetes {__version__} is too old.", hint)
         ws_client.WebSocket = partial(_impatient, seconds)
         config.kube_config._create_temp_file_with_content = _in_memory  # nothing else keeps keys off the disk
         settings, heard = client.Configuration(), BufferingHandler(100)
@@ -59,11 +60,11 @@ class Cluster:
         except Exception as error:  # its words may quote the file, with its credentials
             why = f"the kubeconfig names none, or cannot be used ({type(error).__name__})"
             hint = "Name the file in KUBECONFIG, and choose by --context; kubectl config view shows both."
-            raise UsageError(f"--pods: which cluster is not known: {why}.", hint) from None
+            raise UsageError(f"Kubernetes: which cluster is not known: {why}.", hint) from None
         if heard.buffer:
             why = quoted(heard.buffer[-1].getMessage().removeprefix("exec: "), LONGEST).rstrip(".")
             why = "it says why above" if "NoneType" in why else why  # it printed to the terminal itself
-            said = f"--pods: the credential plugin of the kubeconfig failed: {why}."
+            said = f"Kubernetes: the credential plugin of the kubeconfig failed: {why}."
             raise UsageError(said, "Log in to the cluster again.")
         settings.retries = 0
         self.namespace = namespace or own or "default"
@@ -72,18 +73,29 @@ class Cluster:
 
     def pods(self, labels: str) -> list[Pod]:
         """All pods that have these labels. Raises UsageError."""
+        return self._listed(partial(self._api.list_namespaced_pod, self.namespace), labels, read_pods)
+
+    def nodes(self, labels: str) -> list[str]:
+        """The names of all nodes that have these labels. Raises UsageError."""
+        return [node.name for node in self._listed(self._api.list_node, labels, read_nodes)]
+
+    def _listed(
+        self, ask: Callable[..., Any], labels: str, read: Callable[[bytes], tuple[tuple[T, ...], str]]
+    ) -> list[T]:
         from kubernetes.client import ApiException
 
-        found: list[Pod] = []
-        ask = {"label_selector": labels, "limit": PAGE}
-        listed = partial(self._api.list_namespaced_pod, self.namespace, _request_timeout=SECONDS)
+        found: list[T] = []
+        more: dict[str, str] = {}
+        ask = partial(
+            ask, _request_timeout=SECONDS, _preload_content=False, label_selector=labels, limit=PAGE
+        )
         try:
             while True:
-                page, more = read_pods(listed(_preload_content=False, **ask).data)
+                page, begins = read(ask(**more).data)
                 found += page
-                if not more:
+                if not begins:
                     return found
-                ask["_continue"] = more
+                more["_continue"] = begins
         except ApiException as error:
             raise refused(message_of(error.body or error.reason, error.status), self.kubectl) from None
         except UsageError:

@@ -27,7 +27,7 @@ def message_of(body: object, status: int = 0) -> str:
 def refused(said: str, kubectl: str, more: str = "") -> UsageError:
     """Why pods are not listed. `kubectl`: how it is called for this cluster and namespace."""
     what, remedy, commands = _meaning(said, kubectl, more)
-    return UsageError(f"--pods: {what}.", " ".join((remedy, *commands)))
+    return UsageError(f"Kubernetes: {what}.", " ".join((remedy, *commands)))
 
 
 def not_entered(said: str, kubectl: str, more: str = "") -> CannotReach:

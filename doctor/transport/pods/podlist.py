@@ -1,6 +1,7 @@
 """Pods as the API server lists them: what of them counts here. Pure; their names come from others."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -9,6 +10,7 @@ from doctor.errors import UsageError
 from doctor.text.nodeset import is_host
 from doctor.transport.errors import quoted
 
+T = TypeVar("T")
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
@@ -59,14 +61,17 @@ class Spec(Struct):
     node: str = field(default="", name="nodeName")
 
 
-class Pod(Struct):
+class Node(Struct):
     metadata: Metadata
-    spec: Spec
-    status: Status
 
     @property
     def name(self) -> str:
         return self.metadata.name
+
+
+class Pod(Node):
+    spec: Spec
+    status: Status
 
     @property
     def leaves(self) -> bool:
@@ -93,19 +98,26 @@ class Pod(Struct):
         return " ".join(each.number or each.image for each in both if each.name == container)
 
 
-class _PodList(Struct):
-    items: tuple[Pod, ...]
+class _List(Struct, Generic[T]):
+    items: tuple[T, ...]
     metadata: Mapping[str, object] = {}
 
 
 def read_pods(data: bytes) -> tuple[tuple[Pod, ...], str]:
     """The pods of one page of the list, and where the next page begins. Raises UsageError."""
+    return _read(data, Pod, lambda pod: (pod.name, pod.container(None), pod.spec.node or "none"))
+
+
+def read_nodes(data: bytes) -> tuple[tuple[Node, ...], str]:
+    """The nodes likewise."""
+    return _read(data, Node, lambda node: (node.name,))
+
+
+def _read(data: bytes, kind: type[T], names: Callable[[T], Sequence[str]]) -> tuple[tuple[T, ...], str]:
     try:
-        page = msgspec.json.decode(data, type=_PodList)
+        page = msgspec.json.decode(data, type=_List[kind])  # type: ignore[valid-type]
     except msgspec.MsgspecError as error:
-        raise UsageError(f"--pods: the answer is not a list of pods: {quoted(str(error))}.") from None
-    for pod in page.items:
-        names = (pod.name, pod.container(None), pod.spec.node or "none")
-        if strange := [name for name in names if not is_host(name)]:
-            raise UsageError(f"--pods: the cluster lists a name that none has there: {quoted(strange[0])}.")
+        raise UsageError(f"Kubernetes: the answer is not the list asked for: {quoted(str(error))}.") from None
+    if strange := [name for each in page.items for name in names(each) if not is_host(name)]:
+        raise UsageError(f"Kubernetes: it lists a name that none has there: {quoted(strange[0])}.")
     return page.items, str(page.metadata.get("continue", ""))

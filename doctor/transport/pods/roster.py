@@ -10,7 +10,10 @@ from doctor.text.nodeset import fold, unfold
 from doctor.text.textfile import shown
 from doctor.transport.pods.podlist import Pod
 
-EXAMPLES = "Such as --pods app=train, pytorchjob/NAME, jobset/NAME, raycluster/NAME or pod/train-[0-3]."
+EXAMPLES = {
+    "pod": "Such as --pods app=train, pytorchjob/NAME, jobset/NAME, raycluster/NAME or pod/train-[0-3].",
+    "node": "Such as --on-nodes node/gpu[01-16] or node-role.kubernetes.io/worker.",
+}
 KUBEFLOW, VOLCANO, BATCH = "training.kubeflow.org/", "volcano.sh/", "batch.kubernetes.io/"
 LABELS = {
     **dict.fromkeys(("jobset", "trainjob"), "jobset.sigs.k8s.io/jobset-name"),
@@ -46,12 +49,12 @@ class PodSelection:
     names: tuple[str, ...] = ()
 
 
-def read_selection(text: str) -> PodSelection:
-    """Raises UsageError."""
+def read_selection(text: str, named: str = "pod", option: str = "--pods") -> PodSelection:
+    """`named`: the kind whose names are given, not its labels. Raises UsageError."""
     if not text.strip():
-        raise UsageError("--pods is empty.", EXAMPLES)
+        raise UsageError(f"{option} is empty.", EXAMPLES[named])
     kind, name = found.groups() if (found := _KIND.fullmatch(text)) else ("", "")
-    if kind == "pod":
+    if kind == named:
         return PodSelection(text, names=tuple(unfold(name)))
     if kind in LABELS:
         return PodSelection(text, f"{LABELS[kind]}={name}")
@@ -86,7 +89,7 @@ def choose_pods(listed: Sequence[Pod], chosen: PodSelection, kubectl: str) -> tu
 def _named(listed: Sequence[Pod], names: Sequence[str]) -> list[Pod]:
     known = {pod.name: pod for pod in listed}
     if absent := [name for name in names if name not in known]:
-        raise UsageError(f"--pods: there is no pod {fold(absent)}.", suggest(absent[0], known))
+        raise UsageError(f"Kubernetes: there is no pod {fold(absent)}.", suggest(absent[0], known))
     return [known[name] for name in names]
 
 

@@ -14,7 +14,8 @@ from doctor.transport.threads import MOST_WAITING, ThreadedTransport, Turn
 
 
 class PodTransport(ThreadedTransport):
-    """`containers`: which one is entered of each pod; `troubles`: why none can be; `notes`: warnings."""
+    """`containers`: the pod and the container that are entered of each host; `troubles`: why none can be;
+    `notes`: warnings."""
 
     name = "pods"
     descriptors_each = 3
@@ -23,7 +24,7 @@ class PodTransport(ThreadedTransport):
     def __init__(
         self,
         cluster: Cluster,
-        containers: Mapping[str, str],
+        containers: Mapping[str, tuple[str, str]],
         troubles: Mapping[str, CannotReach],
         notes: Sequence[str],
         hosts: Sequence[Host],
@@ -31,7 +32,7 @@ class PodTransport(ThreadedTransport):
     ) -> None:
         super().__init__(len(hosts), fanout)
         self._warnings += notes
-        self._entries = {host.name: f"exec {entered(host)} " for host in hosts}
+        self._entries = {host.name: f"exec {entered(host)} ".partition(" -- ")[0] + " -- " for host in hosts}
         self._cluster, self._containers, self._troubles = cluster, containers, troubles
         self._starts = threading.Semaphore(self.descriptors.starts)
 
@@ -42,7 +43,7 @@ class PodTransport(ThreadedTransport):
         inside = f"exec {command.removeprefix(entry)}" if command.startswith(entry) else command
         with self._starts:
             turn.begin()
-            web = self._cluster.start(host, self._containers[host], inside)
+            web = self._cluster.start(*self._containers[host], inside)
         begun = PodProgram(web, partial(not_entered, kubectl=self._cluster.kubectl))
         self._stops[host].append(begun.stop)
         return begun

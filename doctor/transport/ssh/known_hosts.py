@@ -79,7 +79,7 @@ class KnownKeys:
             if entry.key == key:
                 return KeyJudgement.KNOWN, entry
         if plain:
-            kind = _kind_of(key)
+            kind = key[4 : 4 + int.from_bytes(key[:4], "big")].decode("ascii", "replace")
             return KeyJudgement.CHANGED, next((e for e in plain if e.kind == kind), plain[0])
         return KeyJudgement.UNKNOWN, None
 
@@ -201,11 +201,6 @@ def _matches(patterns: str, name: str) -> bool:
                 return False
             matched = True
     return matched
-
-
-def _kind_of(key: bytes) -> str:
-    length = int.from_bytes(key[:4], "big")
-    return key[4 : 4 + length].decode("ascii", "replace")
 
 
 def _append(path: Path, line: str) -> None:

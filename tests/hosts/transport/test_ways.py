@@ -30,7 +30,7 @@ PYTHON = ("--python", sys.executable)
 LOG = "Traceback (most recent call last):\\n  File train.py, line 3\\nRuntimeError: the disk is gone\\n"
 
 
-@pytest.fixture(params=["ssh", "openssh", "via", "pods", pytest.param("in-job", marks=BY_MPIRUN)])
+@pytest.fixture(params=["ssh", "openssh", "via", "pods", "nodes", pytest.param("in-job", marks=BY_MPIRUN)])
 def run(request: pytest.FixtureRequest, lab: Lab, tmp_path: Path) -> Iterator[Run]:
     """Runs a command on node1 and node2."""
     if request.param == "in-job":
@@ -38,7 +38,7 @@ def run(request: pytest.FixtureRequest, lab: Lab, tmp_path: Path) -> Iterator[Ru
         return
     if request.param == "via":
         behind_gateways(lab, ["node1", "node2"], ["node3", "node4"])
-    if request.param != "pods":
+    if request.param not in ("pods", "nodes"):
         by = ("--via", "node[3-4]") if request.param == "via" else ("--transport", request.param)
         way = ("node[1-2]", *by)
 
@@ -49,12 +49,14 @@ def run(request: pytest.FixtureRequest, lab: Lab, tmp_path: Path) -> Iterator[Ru
         yield by_ssh
         return
     pytest.importorskip("kubernetes")
-    pods = [pod(name, {"app": "train"}, owner=("MSJob", "train")) for name in ("node1", "node2")]
+    way = ("--pods", "msjob/train") if request.param == "pods" else ("--on-nodes", "node/node[1-2]")
+    labels = {"app": "train" if request.param == "pods" else "doctor-node"}
+    pods = [pod(name, labels, owner=("MSJob", "train"), node=name) for name in ("node1", "node2")]
     with stand_in(StandIn(pods, enter=lambda name: lab[name].enter([]))) as server:
         env = {**os.environ, "KUBECONFIG": str(server.config(tmp_path)), "COLUMNS": "200"}
 
         def by_pods(*words: str) -> subprocess.CompletedProcess[str]:
-            argv = [*DOCTOR, *_with(words, "--pods", "msjob/train")]
+            argv = [*DOCTOR, *_with(words, *way)]
             return subprocess.run(argv, capture_output=True, text=True, env=env, timeout=200)
 
         yield by_pods
@@ -84,7 +86,7 @@ def test_hosts_train(run: Run, command: str) -> None:
     assert re.search(r"[24] ranks \(2 hosts × [12]\)", done.stdout)
 
 
-@pytest.mark.parametrize("run", ["ssh", "openssh", "via", "pods"], indirect=True)
+@pytest.mark.parametrize("run", ["ssh", "openssh", "via", "pods", "nodes"], indirect=True)
 def test_a_command_starts_behind_a_preflight(run: Run) -> None:
     done = run("run", "--no-smoke", "--", "echo", "it has begun")
     assert done.returncode == 0, done.stdout + done.stderr

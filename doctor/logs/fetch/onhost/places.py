@@ -230,7 +230,8 @@ class Finder:
             loose = True
         if writable and stat.S_ISREG(about.st_mode) and about.st_nlink > 1 and (self.root or shared):
             raise EntryRefusal("has other names, in a folder that others can write to")
-        if self.root and loose and owner == 0 and _of_root_alone(about):
+        others = stat.S_IROTH | (stat.S_IRGRP if about.st_gid else 0)  # such as the group adm
+        if self.root and loose and owner == 0 and not about.st_mode & others:
             raise EntryRefusal("is for root alone, below a folder in which others could have renamed it")
         return shared, loose, None
 
@@ -289,11 +290,6 @@ def _seen_by_all(about: os.stat_result, over: os.stat_result) -> bool:
         return about.st_mode & 0o005 == 0o005 or (group and about.st_mode & 0o050 == 0o050)
     readable = stat.S_IROTH | (stat.S_IRGRP if group else 0)
     return bool(about.st_mode & readable) and about.st_nlink == 1
-
-
-def _of_root_alone(about: os.stat_result) -> bool:
-    """Whether only root can read it; a file for a group such as adm has more readers."""
-    return not about.st_mode & (stat.S_IROTH | (stat.S_IRGRP if about.st_gid else 0))
 
 
 def _parts(path: str) -> "list[str]":

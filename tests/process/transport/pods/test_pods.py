@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -294,6 +295,83 @@ def test_the_whole_way_of_a_check(cluster: StandIn, tmp_path: Path) -> None:
     again = subprocess.run([*DOCTOR, "check", "--replay", str(kept)], capture_output=True, text=True)
     assert again.returncode == done.returncode
     assert "train-5 trains nothing: not examined." in again.stdout
+
+
+def node(name: str, **labels: str) -> dict[str, object]:
+    return {"metadata": {"name": name, "labels": labels}}
+
+
+NSENTER = """#!/bin/sh
+case "$*" in '-t 1 -m -u -i -n -p -- '*) shift 8 && exec "$@" ;; esac
+exit 1
+"""
+
+
+@pytest.fixture
+def nodes(cluster: StandIn, tmp_path: Path) -> StandIn:
+    """Three nodes; one of them has no pod through which it is entered. Their nsenter only knows its options."""
+    tool = tmp_path / "tools" / "nsenter"
+    tool.parent.mkdir()
+    tool.write_text(NSENTER)
+    tool.chmod(0o755)
+    cluster.enter = lambda _: ["env", f"PATH={tool.parent}:{os.environ['PATH']}"]
+    cluster.nodes = [node(f"gpu0{n}", pool="h100") for n in range(3)] + [node("cpu0", pool="none")]
+    doors = [pod(f"doctor-node-x{n}", {"app": "doctor-node"}, node=f"gpu0{n}") for n in range(2)]
+    cluster.pods += doors
+    return cluster
+
+
+def on_nodes(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*DOCTOR, "check", *words, "--mesh", "none"], capture_output=True, text=True)
+
+
+def test_nodes_through_the_pods_of_a_daemon_set(nodes: StandIn, tmp_path: Path) -> None:
+    kept = tmp_path / "run.json"
+    only = ("--only", "host-unreachable")
+    done = on_nodes("--on-nodes", "pool=h100", *only, "--json", "-", "--save", str(kept))
+    assert done.returncode == 1, done.stderr
+    said = json.loads(done.stdout)
+    assert [(each["name"], each["status"]) for each in said["hosts"]][2] == ("gpu02", "unexamined")
+    assert "unexamined" not in [each["status"] for each in said["hosts"][:2]]
+    (found,) = said["findings"]
+    assert (found["check"], found["hosts"]) == ("host-unreachable", ["gpu02"])
+    assert "No pod with the label app=doctor-node runs on it" in found["headline"]
+    entered = [each for each in nodes.asked if each.startswith("exec")]
+    assert {each.split("/pods/")[1].split("/")[0] for each in entered} == {"doctor-node-x0", "doctor-node-x1"}
+    assert all("command=exec+nsenter+-t+1+" in each.replace("%20", "+") for each in entered)
+    ask = [*DOCTOR, "facts", "--replay", str(kept)]
+    told = subprocess.run(ask, capture_output=True, text=True).stdout
+    assert "the API server" in told
+    assert "in a container" not in told
+
+
+def test_a_node_is_checked_again_by_what_is_printed(nodes: StandIn) -> None:
+    done = on_nodes("--on-nodes", "node/gpu[00-02]", "--only", "host-unreachable", "--json", "-")
+    (found,) = json.loads(done.stdout)["findings"]
+    verify = [*DOCTOR, *shlex.split(found["verify"])[1:]]
+    assert "--on-nodes" in verify
+    assert subprocess.run(verify, capture_output=True).returncode == 1
+    nodes.pods.append(pod("doctor-node-x2", {"app": "doctor-node"}, node="gpu02"))
+    assert subprocess.run(verify, capture_output=True).returncode == 0
+
+
+@cases
+def test_nodes_that_cannot_be_meant(nodes: StandIn, says: str, words: str, refusal_: str) -> None:
+    if refusal_:
+        nodes.says["nodes"] = (403, refusal_)
+    done = on_nodes(*words.split("|"))
+    assert done.returncode == 2, done.stdout
+    assert says in " ".join(done.stderr.split())
+
+
+@pytest.mark.usefixtures("nodes")
+def test_nodes_without_the_package(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(HIDES)
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    ask = [*DOCTOR, "check", "--on-nodes", "node/gpu00"]
+    done = subprocess.run(ask, capture_output=True, text=True, env=env)
+    assert done.returncode == 2
+    assert "--on-nodes needs the package kubernetes." in done.stderr
 
 
 def made_from(cluster: StandIn, *images: str) -> None:

@@ -117,6 +117,29 @@ def test_one_edge_with_wrong_data_has_two_suspects_and_several_edges_of_a_rank_n
     assert [(charge.ranks, charge.undecided) for charge in far] == [((0, 1, 2, 3), True)]
 
 
+def dealt(rank: int, sender: int, group: str = "world") -> Spoil:
+    return wrong(rank, f"all_to_all of 1000 float32 from {sender}", 999, 0, 6, 8, group)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "ranks", "undecided"),
+    [
+        (dealt(3, 2), (2, 3), True),
+        (both(dealt(3, 2), wrong(3, "all_reduce of 1 int32", 0, 1, 2, 30)), (3,), False),
+        (both(dealt(3, 2), wrong(0, "all_gather of 1000 int32 from 2", 0, 1, 2, 30)), (2,), False),
+        (both(dealt(3, 2), dealt(0, 2)), (2,), False),
+        (both(dealt(3, 2), dealt(3, 1)), (3,), False),
+        (dealt(3, 3), (3,), False),
+        (wrong(3, "all_gather of 1000 int32 from 2", 0, 1, 2, 8), (3,), False),
+    ],
+)
+def test_who_sent_and_who_got_one_wrong_part_are_two_suspects(
+    spoilt: Spoil, ranks: tuple[int, ...], undecided: bool
+) -> None:
+    charge, *_ = judge_data(spoilt(run_of("2x2")))
+    assert (charge.check, charge.ranks, charge.undecided) == ("smoke-collective-wrong", ranks, undecided)
+
+
 def test_a_hang_of_another_cell_excuses_nothing() -> None:
     result = audited(6, used=True)(run_of("two cells"))
     hang = SmokeCharge("smoke-hang", "outside", "it hangs", ranks=(0,), phase="train", step=2)

@@ -72,7 +72,7 @@ def test_another_container_of_the_pod(container: str) -> None:
     [b"", b"{}", b"[]", b'{"items": 1}', b'{"items": [{"metadata": {}, "spec": {}, "status": {}}]}', b"\xff"],
 )
 def test_an_answer_that_is_no_list(data: bytes) -> None:
-    with pytest.raises(UsageError, match="not a list of pods"):
+    with pytest.raises(UsageError, match="not the list asked for"):
         read_pods(data)
 
 

@@ -42,7 +42,7 @@ class HostFlags:
     )
     slurm_job: str | None = host_option("--job ID", "The nodes of this Slurm job.")
     pods: str | None = host_option("--pods SELECTOR", "Pods by label, or of a job: pytorchjob/NAME.")
-    nodes: str | None = host_option("--on-nodes SELECTOR", "Kubernetes nodes by label, or node/gpu[1-4].")
+    nodes: str | None = host_option("--on-nodes SELECTOR", "Kubernetes nodes by label, or 'node/gpu[1-4]'.")
     namespace: str | None = host_option("-n, --namespace NAME", "The namespace of the pods.")
     container: str | None = host_option("--container NAME", "The container of each pod.")
     context: str | None = host_option("--context NAME", "The cluster of the pods, in the kubeconfig.")

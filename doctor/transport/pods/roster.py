@@ -12,7 +12,7 @@ from doctor.transport.pods.podlist import Pod
 
 EXAMPLES = {
     "pod": "Such as --pods app=train, pytorchjob/NAME, jobset/NAME, raycluster/NAME or pod/train-[0-3].",
-    "node": "Such as --on-nodes node/gpu[01-16] or node-role.kubernetes.io/worker.",
+    "node": "Such as --on-nodes 'node/gpu[01-16]' or node-role.kubernetes.io/worker.",
 }
 KUBEFLOW, VOLCANO, BATCH = "training.kubeflow.org/", "volcano.sh/", "batch.kubernetes.io/"
 LABELS = {

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from doctor.exam.pods import ON_NODES
 from tests.support.captures import SAMPLES
 from tests.support.cases import cases
 from tests.support.paths import ROOT
@@ -52,12 +53,20 @@ def test_it_fits_its_schema(name: str) -> None:
     assert list(misfits(manifest, schema["schema"])) == []
 
 
-def test_the_daemon_set_finds_its_own_pods() -> None:
-    spec = ALL["node"]["spec"]
+@pytest.mark.parametrize("name", ["node", "daemonset"])
+def test_pods_of_a_daemon_set_lead_into_their_node(name: str) -> None:
+    spec = ALL[name]["spec"]
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+    (label,) = spec["selector"]["matchLabels"].items()
+    assert "=".join(label) == ON_NODES
     (container,) = spec["template"]["spec"]["containers"]
-    assert container["readinessProbe"]["exec"]["command"][0] == "nsenter"
+    assert "limits" not in container["resources"], "they would be taken for limits of the node"
     assert (spec["template"]["spec"]["hostPID"], container["securityContext"]["privileged"]) == (True, True)
+
+
+def test_the_probe_of_a_node_enters_it() -> None:
+    (container,) = ALL["node"]["spec"]["template"]["spec"]["containers"]
+    assert container["readinessProbe"]["exec"]["command"][0] == "nsenter"
 
 
 @each_manifest

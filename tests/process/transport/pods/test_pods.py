@@ -309,7 +309,7 @@ exit 1
 
 @pytest.fixture
 def nodes(cluster: StandIn, tmp_path: Path) -> StandIn:
-    """Three nodes; one of them has no pod through which it is entered. Their nsenter only knows its options."""
+    """Three nodes, one of which has no pod to enter it by. Their nsenter only knows its options."""
     tool = tmp_path / "tools" / "nsenter"
     tool.parent.mkdir()
     tool.write_text(NSENTER)

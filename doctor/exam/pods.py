@@ -87,9 +87,7 @@ def _by_node(cluster: Cluster | Kubectl, text: str) -> Mapping[str, Pod | None]:
         raise UsageError("--on-nodes needs the package kubernetes.", hint)
     names = chosen.names or cluster.nodes(chosen.labels)
     if not names:
-        raise UsageError(
-            f"--on-nodes {shown(text)}: no node fits.",
-            f"{cluster.kubectl} get nodes --show-labels shows all.",
-        )
+        hint = f"{cluster.kubectl} get nodes --show-labels shows all."
+        raise UsageError(f"--on-nodes {shown(text)}: no node fits.", hint)
     there = {pod.spec.node: pod for pod in cluster.pods(ON_NODES) if not pod.leaves}
     return {name: there.get(name) for name in names}

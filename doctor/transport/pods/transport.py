@@ -14,8 +14,7 @@ from doctor.transport.threads import MOST_WAITING, ThreadedTransport, Turn
 
 
 class PodTransport(ThreadedTransport):
-    """`containers`: the pod and the container that are entered of each host; `troubles`: why none can be;
-    `notes`: warnings."""
+    """`containers`: pod and container of each host; `troubles`: why none is entered; `notes`: warnings."""
 
     name = "pods"
     descriptors_each = 3

@@ -6,7 +6,7 @@ from doctor.report.html.markup import Html, join, scrolling, tag
 from doctor.report.page.losses import LossDrawing, LossLine, LossRole, is_number
 
 WIDTH, HEIGHT = 760, 290
-LEFT, RIGHT, TOP, BOTTOM = 68, 130, 12, 38
+LEFT, RIGHT, TOP, BOTTOM = 72, 130, 12, 38
 MOST_POINTS = 600
 LONGEST = 18
 """The most characters of a name beside its line."""

@@ -158,8 +158,9 @@ class Host:
 
     @property
     def contained(self) -> bool:
-        """Whether it is a container: nsenter enters the machine itself."""
-        return bool(self.enter) and "nsenter" not in str(self.enter)
+        """Whether it is a container: nsenter into the first process enters the machine itself."""
+        machine = r"(?:^|[ /])nsenter (?:-t ?|--target[= ])1(?!\d)"
+        return self.enter is not None and re.search(machine, self.enter) is None
 
 
 @dataclass(frozen=True, slots=True)

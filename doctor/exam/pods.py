@@ -58,9 +58,8 @@ def pods_of(request: Request) -> Targets:
     for name, pod in placed.items():
         if pod is None:
             hosts.append(Host(name, name, enter_from="controller"))
-            troubles[name] = CannotReach(
-                UnreachedKind.ENTRY, f"No pod with the label {ON_NODES} runs on it.", INSTALL, (look,)
-            )
+            said = f"No pod with the label {ON_NODES} runs on it."
+            troubles[name] = CannotReach(UnreachedKind.ENTRY, said, INSTALL, (look,))
             continue
         own = pod.container(who.container)
         doors[name], entry = (pod.name, own), pod_entry(cluster.namespace, who.context, own)

@@ -68,3 +68,20 @@ def test_an_image_that_the_cluster_told() -> None:
 )
 def test_what_is_entered_as_it_was_typed(enter: str) -> None:
     assert entered_with_image(Host("node1", "node1", enter=enter)) == enter
+
+
+@pytest.mark.parametrize(
+    ("enter", "contained"),
+    [
+        (None, False),
+        ("docker exec -i train", True),
+        ("kubectl exec -i doctor-node-x0 -- nsenter -t 1 -m -u -i -n -p --", False),
+        ("sudo -n /usr/bin/nsenter --target=1 --mount --", False),
+        ("sudo -n nsenter -t1 -a --", False),
+        ("docker exec -i nsenter-t1", True),
+        ("docker exec -i nsenter", True),
+        ("sudo -n nsenter -t 1234 -n --", True),
+    ],
+)
+def test_a_whole_machine_is_not_a_container(enter: str | None, contained: bool) -> None:
+    assert Host("node1", "node1", enter=enter).contained is contained

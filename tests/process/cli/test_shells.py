@@ -19,7 +19,7 @@ COMMANDS = from_cases(__file__, "COMMANDS", set[str])
 CHECKS = {check.id for check in find_checks().checks}
 CASES: list[tuple[list[str], set[str]]] = [
     ([""], COMMANDS),
-    (["check", "--on"], {"--only", "--on-busy"}),
+    (["check", "--on"], {"--only", "--on-busy", "--on-nodes"}),
     (["check", "--only", ""], CHECKS),
     (["check", "--only", "shm"], {"shm-small", "shm-full"}),
     (["check", "--skip", "shm-small,fire"], {"shm-small,firewall-blocks"}),

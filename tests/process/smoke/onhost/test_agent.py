@@ -52,8 +52,9 @@ def test_a_whole_run_with_torch(agent: Open) -> None:
     assert imported["version"].startswith("2.")
     met = {said["rank"]: said["event"] for said in run.said("event") if said["event"]["ev"] == "met"}
     assert met.keys() == {10, 11}
+    layout = ["tp-cp-ep-dp-pp", [], 1, 0, 0, 0]
     assert met[11]["config"] == {
-        "shape": [2, 1, [2], 3, 1, "gloo", [], False, 0, 0, 1, 1, 1, 0, 0.0, "tp-cp-ep-dp-pp", [], 1, 0, 0],
+        "shape": [2, 1, [2], 3, 1, "gloo", [], False, 0, 0, 1, 1, 1, 0, 0.0, *layout],
         "cell": 0,
         "local": 1,
         "device": None,

@@ -11,7 +11,7 @@ from doctor.model import Host, UnreachedKind
 from doctor.targets.inventory import Targets
 from doctor.text.announce import announce
 from doctor.text.textfile import shown
-from doctor.transport.containers.command import HOST, pod_entry
+from doctor.transport.containers.command import HOST, NSENTER, pod_entry
 from doctor.transport.errors import CannotReach
 from doctor.transport.pods.cluster import SECONDS, Cluster, Kubectl
 from doctor.transport.pods.errors import trouble_of
@@ -27,8 +27,6 @@ OTHERS = (
 ON_NODES = "app=doctor-node"
 """The label of the pods through which nodes are entered: examples/kubernetes/daemonset.yaml."""
 INSTALL = "Install examples/kubernetes/daemonset.yaml; it must tolerate the taints of the nodes."
-NSENTER = "nsenter -t 1 -m -u -i -n -p --"
-"""From a privileged pod into its node."""
 
 
 def pods_of(request: Request) -> Targets:

@@ -114,7 +114,7 @@ def _login(host: Host) -> Iterator[Typed]:
     """How an inventory says to log in to a host."""
     address = host.address if host.address != host.name else None
     said = {"address": address, "--user": host.user, "--port": host.port, "--jump": host.jump}
-    said["--enter"] = host.enter
+    said["--enter"] = redact(host.enter) if host.enter and not host.contained else None
     yield from ((name, str(value)) for name, value in said.items() if value)
 
 

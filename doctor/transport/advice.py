@@ -15,7 +15,7 @@ from doctor.errors import UsageError
 from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.text.hostprogram import table
 from doctor.text.nodeset import check_jump, check_user, is_host
-from doctor.transport.containers.command import ENGINES, flags
+from doctor.transport.containers.command import ENGINES, NSENTER, flags
 from doctor.transport.containers.refusals import REFUSALS
 
 (_, *_FIXED), (_, *_WORDED) = table(__file__, "advice.txt")
@@ -110,7 +110,8 @@ def _enters(words: Sequence[str]) -> bool:
     if "exec" in rest:
         at = rest.index("exec")
         behind = list(_names(rest[at + 1 :]) or ())
-        enters = behind[1:] == ["true"] or (len(behind) == 1 and list(rest[-2:]) == ["--", "true"])
+        inside = shlex.join(rest[at + 1 :]).partition(" -- ")[2]
+        enters = behind[1:] == ["true"] or (len(behind) == 1 and inside in ("true", f"{NSENTER} true"))
         return enters and _names(rest[:at]) == []
     return any(_fits(look, rest[-len(look) :]) and _names(rest[: -len(look)]) == [] for look in _LOOKS)
 

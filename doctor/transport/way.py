@@ -85,9 +85,7 @@ class Way:
     def login(self, host: str, command: Sequence[str]) -> str:
         """A command on a host, by this run's way. Empty if unknown: a container numbers processes anew."""
         given = {option[0]: option[1] for option in (*self.logins.get(host, ()), *self.reached) if option[1:]}
-        pod = (
-            pod_entry(*map(given.get, ("--namespace", "--context", "--container"))) if self.in_cluster else ""
-        )
+        pod = self.in_cluster and pod_entry(*map(given.get, ("--namespace", "--context", "--container")))
         try:
             entry = shlex.split(given.get("--enter", pod).replace(HOST, shlex.quote(host)))
         except ValueError:  # one of two quotes was hidden, together with a secret

@@ -13,6 +13,8 @@ from doctor.text.textfile import shown
 
 HOST = "{host}"
 """The placeholder for the name of the host."""
+NSENTER = "nsenter -t 1 -m -u -i -n -p --"
+"""From a privileged pod into its node."""
 PODS = ("kubectl", "oc")
 """Tools that run on the user's machine, because they find the pod by themselves."""
 _OF_POD = "get pod -o jsonpath='{.spec.containers[*].image} {.status.containerStatuses[*].imageID}'"

@@ -9,11 +9,11 @@ import typer
 
 from doctor import cli
 from doctor.cli import app
-from doctor.exam.request import Request
-from doctor.exam.way import ASKED, NAMED, REACHED, retyped, way_of
+from doctor.exam.request import HostFlags, Request
+from doctor.exam.way import ASKED, NAMED, REACHED, retyped, way_of, way_to
 from doctor.job.wishes import SLURM, JobWishes
 from doctor.judge.verdict import Report
-from doctor.model import Finding, SourcedValue, Status
+from doctor.model import Finding, Host, SourcedValue, Status
 from doctor.probe import HostAnswer
 from doctor.report.page.rerun import again, for_the_rest, repeat, verify
 from doctor.targets.inventory import read_targets
@@ -340,6 +340,31 @@ def test_what_an_inventory_says_of_a_login_is_kept(typed: list[Request], tmp_pat
     assert found.logins == {"node1": (("address", "10.0.0.1"), ("--user", "carol"), ("--port", "2200"))}
     assert found.login("node1", ["true"]) == "ssh -l carol -p 2200 -o HostName=10.0.0.1 node1 true"
     assert found.login("node2", ["true"]) == "ssh node2 true"
+
+
+def test_nodes_are_entered_by_their_own_pods() -> None:
+    enter = (
+        "kubectl exec -i -n team doctor-node-x0 -- env API_TOKEN=s3cret-4711 nsenter -t 1 -m -u -i -n -p --"
+    )
+    asked = Request("check", HostFlags(nodes="node/gpu00", namespace="team"))
+    found = way_to(asked, [Host("gpu00", "gpu00", enter=enter, enter_from="controller")], "pods")
+    typed = found.login("gpu00", ["nvidia-smi", "-q"])
+    assert typed.startswith("kubectl exec -i -n team doctor-node-x0 -- env 'API_TOKEN=[hidden]' nsenter")
+    assert typed.endswith(" nsenter -t 1 -m -u -i -n -p -- nvidia-smi -q")
+    assert "s3cret" not in str(found)
+    bare = Host("gpu00", "gpu00", enter=enter.replace("env API_TOKEN=s3cret-4711 ", ""))
+    plain = way_to(asked, [bare], "pods")
+    assert read_back(plain).login("gpu00", ["true"]) == plain.login("gpu00", ["true"])
+
+
+def test_how_a_container_is_entered_is_not_recorded_with_its_login(
+    typed: list[Request], tmp_path: Path
+) -> None:
+    file = tmp_path / "hosts.yaml"
+    file.write_text("hosts:\n  node1: {enter: docker exec -e API_TOKEN=s3cret-4711 -i train}\n")
+    found = way(typed, f"check --inventory {file}")
+    assert found.logins == {}
+    assert "s3cret" not in str(found)
 
 
 @cases

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from doctor.model import Answer, AnswerEnd, Host, UnreachedHost, UnreachedKind
 from doctor.probe import read
 from doctor.transport import errors
-from doctor.transport.advice import read_back, rebuilt
+from doctor.transport.advice import is_entry, read_back, rebuilt
 from doctor.transport.containers import not_entered
 from doctor.transport.containers.refusals import REFUSALS
 from doctor.transport.errors import CannotReach, Destination
@@ -152,3 +152,18 @@ def test_a_file_of_settings_is_named_by_its_whole_path() -> None:
     typed = "ssh -F '/tmp/my config' -p 2222 -v me@node1 true"
     assert rebuilt(typed) == typed
     assert rebuilt("ssh -F './my config' -v me@node1 true") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "ours"),
+    [
+        ("kubectl exec -i p --", True),
+        ("kubectl exec -i -n team p -c main -- nsenter -t 1 -m -u -i -n -p --", True),
+        ("kubectl exec -i p -- rm -rf /data --", False),
+        ("kubectl exec -i p -- nsenter -t 1 -m -- reboot --", False),
+        ("sudo -n docker exec -i train", True),
+        ("docker exec -i train reboot", False),
+    ],
+)
+def test_an_entry_of_a_recording_starts_nothing_of_its_own(text: str, ours: bool) -> None:
+    assert is_entry(text) is ours

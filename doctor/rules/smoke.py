@@ -92,14 +92,14 @@ def steady(seen: SmokeRounds) -> None:
             f"{measured[0].plan.backend} itself carries less than a network, here {most / 1e6:.1f} MB/s at "
             "most, so a slow link may look like the others"
         )
-    if measured and all(map(links.too_noisy, measured)):
-        raise Skip(
-            "transfers between the same two hosts differed too much from one time to the next to compare"
-        )
     if slow := {host for result in measured for host in links.perhaps_slow_hosts(result)}:
         raise Skip(
             f"{fold(slow)} carried less than the others, "
             "but transfers differed too much from each other to hold it against one of them"
+        )
+    if measured and all(map(links.too_noisy, measured)):
+        raise Skip(
+            "transfers between the same two hosts differed too much from one time to the next to compare"
         )
     if ways := [way for result in measured for way in links.perhaps_slow_ways(result)]:
         sender, receiver = ways[0]

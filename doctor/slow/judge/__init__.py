@@ -210,7 +210,7 @@ def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
         return None
     top = max(shares, key=lambda each: shares[each])
     others = [each for each in shares if each != top]
-    if not is_starved(seen, top, others):
+    if not shares[top] or not is_starved(seen, top, others):
         return None
     why = reasons(seen, top, others, Lag.STARVED)
     said = f"waits for a processor {percent(shares[top])} of the time"

@@ -187,7 +187,8 @@ def _nice(here: _Rates, rest: Sequence[_Rates]) -> str:
 
 
 def starved_share(seen: Sampled, of: Key) -> float:
-    return _Rates(seen, of).starved
+    """0 if it mostly sleeps: whoever waits for others waits for a processor by chance, too."""
+    return rates.starved if (rates := _Rates(seen, of)).awake >= AWAKE else 0.0
 
 
 def unserved(seen: Sampled, late: Sequence[Key], others: Sequence[Key]) -> float:

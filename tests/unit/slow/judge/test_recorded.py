@@ -395,9 +395,14 @@ def test_one_rank_that_waits_for_a_processor_is_a_suspect() -> None:
     (late,) = made.late
     assert (late.lag, late.pid, late.certain, late.reason) == (Lag.STARVED, pid, False, LateReason.HOGS)
     assert not made.more
+
+
+def test_a_rank_that_mostly_sleeps_is_short_of_a_processor_by_chance() -> None:
+    """A healthy job beside three hogs: for ten seconds one rank waited for a processor 28 % of the time."""
     soon = judge(load(SAMPLES / "crowded-starved.json.gz"))
-    assert [each.lag for each in soon.late] == [Lag.STARVED]
-    assert soon.more, "ten seconds may have been bad luck: its share of the waits says so if it looks on"
+    assert (soon.state, soon.late) == (SlowState.UNKNOWN, ())
+    assert soon.maybe
+    assert soon.more, "its share of the waits tells if it looks on"
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ WORDS = {
     HangState.NO_JOB: ("No job", CardKind.OPEN),
     HangState.SEVERAL: ("Several jobs", CardKind.OPEN),
 }
+_WITHOUT_ROWS = (HangState.MOVES, HangState.SEVERAL, HangState.NO_JOB)
 GROUPS = 6
 ALONE = 16
 """The most ranks that each have a row in the table without -v, and the most rows if there are more."""
@@ -122,7 +123,7 @@ def _cards(judgement: Judgement, named: Sequence[HangCulprit], apart: bool, ids:
     """The cards of the named ranks. Rows about the whole job get their own card, unless there is only one."""
     folded = [(each,) for each in named] if apart else alike(named)
     cards = [_culprit_card(of, judgement, f"{ids}rank{number}") for number, of in enumerate(folded, 1)]
-    if not _has_rows(judgement):
+    if judgement.verdict in _WITHOUT_ROWS:
         return cards
     rows = tuple(_rows(judgement))
     if len(cards) == 1:
@@ -132,13 +133,9 @@ def _cards(judgement: Judgement, named: Sequence[HangCulprit], apart: bool, ids:
 
 def _notes(judgement: Judgement) -> Iterator[str]:
     """Remarks on a judgement whose cards have no rows for them."""
-    if not _has_rows(judgement):
+    if judgement.verdict in _WITHOUT_ROWS:
         yield from way_words(judgement) if judgement.verdict is HangState.MOVES else ()
         yield from judgement.notes
-
-
-def _has_rows(judgement: Judgement) -> bool:
-    return judgement.verdict not in (HangState.MOVES, HangState.SEVERAL, HangState.NO_JOB)
 
 
 def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> Card:

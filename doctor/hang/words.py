@@ -7,7 +7,6 @@ from doctor.hang.judge.judgement import (
     HangCulprit,
     HangState,
     Judgement,
-    RankStanding,
     Wait,
     WaitGroup,
 )
@@ -118,13 +117,10 @@ def way_words(judgement: Judgement) -> Iterator[str]:
     outside = [each for each in judgement.stands.ranks if each.inside is False and each.doing]
     if judgement.stands.groups and outside:
         waits = "; ".join(map(group_words, judgement.stands.groups[:WAITS]))
-        does = "; ".join(f"{_rank_or_pid(each)} {each.doing.words}" for each in outside[:WAITS] if each.doing)
-        yield f"last look: {waits}; outside: {does}"
+        who = [f"process {e.member.pid}" if e.rank is None else f"rank {e.rank}" for e in outside]
+        does = [f"{one} {e.doing.words}" for one, e in zip(who, outside[:WAITS], strict=False) if e.doing]
+        yield f"last look: {waits}; outside: {'; '.join(does)}"
 
 
 def _known(steps: Iterable[tuple[int | None, int | None]], at: int) -> list[int]:
     return [step for pair in steps if (step := pair[at]) is not None]
-
-
-def _rank_or_pid(each: RankStanding) -> str:
-    return f"process {each.member.pid}" if each.rank is None else f"rank {each.rank}"

@@ -17,7 +17,7 @@ NOTICES = re.compile(r"\.(?:item|cpu|tolist|numpy|asnumpy|synchronize)\(|clip_gr
 """Lines at which the host waits for its device."""
 WAITS = re.compile(
     r"(?<=\bi)(?:recv|send)\(|\.wait\(|"
-    r"\b(?:comm\w*|hvd|COMM_WORLD)\.(?:I?\w*(?:reduce|gather|cast|all|arrier)\w*)\(",
+    r"\b(?:comm\w*|hvd|COMM_WORLD)\.(?:I?\w*(?:reduce|gather|cast|all|arrier|recv|send|probe)\w*)\(",
     re.I,
 )
 

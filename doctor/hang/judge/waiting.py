@@ -76,9 +76,9 @@ def _doubt(found: Activity, member: JobMember, did: Progress, apart: float, rank
     by_itself = member.b is not None and member.b.timed and not re.search(r"\bwith\b", _line(member.b))
     if found.cause in (Cause.LOCK, Cause.QUEUE) and by_itself:
         return "; the handler of a timer may end that"
-    if found.cause in (Cause.LOCK, Cause.QUEUE) and _talks(frames_of(member.b)):
-        return " until another process answers"
-    if found.cause is Cause.LOCK and not frames_of(member.b) and _thread_asks(member):
+    frames = frames_of(member.b)
+    asks = _talks(frames) if frames else found.cause is Cause.LOCK and _thread_asks(member)
+    if found.cause in (Cause.LOCK, Cause.QUEUE) and asks:
         return " until another process answers"
     if found.cause in _MAY_BE_ASKED and not sleeps:
         peer = _asked_by_a_thread(member, ranks)
@@ -92,9 +92,12 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     look = threads.waiting(member)
     main = threads.main(look)
     waits = main.waits if main else ""
-    gil = _holds_gil(member)
     if _talks(frames, _BY["debuggers"]):
-        return Activity(Cause.TYPES, "waits in a Python debugger for somebody to type", do=_DO["continue"])
+        after = any("post_mortem" in each.name + each.source for each in frames)
+        do = _DO["post mortem" if after else "continue"]
+        return Activity(Cause.TYPES, "waits in a Python debugger for somebody to type", do=do)
+    if look and [each.frames for each in look.python] == [()] and _types(look, main, ()):
+        return Activity(Cause.TYPES, "waits for somebody to type at the prompt of Python", do=_DO["prompt"])
     if threads.in_kernel(look, _BY["file locks"]):
         words = f"waits for a lock on a file{_named_files(look)}"
         return Activity(Cause.LOCK, words, certain=bool(frames), polls=True)
@@ -108,7 +111,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     if threads.in_kernel(look, _BY["storage"]):
         what = _NO_ANSWER if threads.in_kernel(look, _BY["dead storage"]) else "storage"
         return Activity(Cause.STORAGE, f"waits for {what}{_named_files(look)}")
-    if gil:
+    if _holds_gil(member):
         return Activity(
             Cause.GIL, "holds the GIL in C code" + (" that sleeps" if "nanosleep" in waits else "")
         )
@@ -205,18 +208,19 @@ def _lock(look: Look | None, frames: Sequence[Frame]) -> Activity:
     if held and (own := user_frame(held.frames)):
         shown = tuple(filter(None, (user_frame(frames), own)))
         here, by = place_of(shown[0]), f"its thread {held.name or held.tid}"
-        words = (
-            f"waits for a lock, {here}, which {by} may hold: that is in {short(own.name)}, {place_of(own)}"
-        )
+        what = "an event, {}, which {} may set" if _signalled(frames) else "a lock, {}, which {} may hold"
+        words = f"waits for {what.format(here, by)}: that is in {short(own.name)}, {place_of(own)}"
+        do = _DO["sets" if _signalled(frames) else "holds"]
         its = next((each for each in (look.threads if look else ()) if each.tid == held.tid), None)
         if its and its.asks and any(part in its.waits for part in _BY["writes pipe"]):
             pipe = _full_pipe(its.asks[0], certain=True)
-            do = pipe.do.replace("{place}", place_of(own)) or _DO["holds"]
+            do = pipe.do.replace("{place}", place_of(own)) or do
             words = f"{words}, and {pipe.words}"
-            return Activity(Cause.LOCK, words, certain=True, place=here, frames=shown, do=do)
-        return Activity(Cause.LOCK, words, certain=True, place=here, frames=shown, do=_DO["holds"])
-    alone = not others and user_index(frames) == 0 and not threads.shares(threads.main(look))
-    if alone and _TAKES.search(frames[0].source):
+        return Activity(Cause.LOCK, words, certain=True, place=here, frames=shown, do=do)
+    if threads.shares(threads.main(look)):
+        words = "waits for a lock or an event that it shares with another process"
+        return Activity(Cause.LOCK, words, certain=True, do=_DO["shared"])
+    if not others and user_index(frames) == 0 and _TAKES.search(frames[0].source):
         words = "waits for a lock that no other Python thread of it is left to release"
         return Activity(Cause.LOCK, words, certain=True, do=_DO["twice"])
     return Activity(Cause.LOCK, "waits for a lock", certain=True)
@@ -233,7 +237,8 @@ def _may_hold(
     others below a function of the same file.
     """
     takes = next((each for each in frames if short(each.name) not in ("acquire", "__enter__")), None)
-    if takes is None or not (_TAKES.search(frames[0].source) or takes is not frames[0]):
+    only = _signalled(frames) and len(others) == 1
+    if takes is None or not (_TAKES.search(frames[0].source) or takes is not frames[0] or only):
         return None
     kernel = {each.tid: each.waits for each in (look.threads if look else ())}
     for each in others:
@@ -243,6 +248,11 @@ def _may_hold(
         if beside and "futex" not in waits and (blocks or inside):
             return each
     return None
+
+
+def _signalled(frames: Sequence[Frame]) -> bool:
+    """Whether it waits until another thread of it sets an event, or notifies a condition."""
+    return frames[0].file.endswith("/threading.py") and short(frames[0].name) == "wait"
 
 
 def _full_pipe(end: str, *, certain: bool) -> Activity:

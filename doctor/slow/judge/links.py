@@ -46,7 +46,7 @@ class Flow:
 
 
 def slow_link(seen: Sampled) -> SlowCulprit | None:
-    flows = _between_hosts(seen)
+    flows = [*_between_hosts(seen)]
     return _slow(flows) or _lossy(flows)
 
 
@@ -58,10 +58,6 @@ def network_words(seen: Sampled) -> str:
     busy, rates = min(flow.busy for flow in flows), sorted(flow.rate / MEGA for flow in flows)
     carry = f"and carry {rates[0]:,.0f} to {rates[-1]:,.0f} Mbit/s"
     return f"the network may be the limit: all connections are busy {percent(busy)} of the time, {carry}"
-
-
-def _between_hosts(seen: Sampled) -> list[Flow]:
-    return [flow for flow in _flows(seen) if flow.of != flow.to]
 
 
 def _slow(flows: list[Flow]) -> SlowCulprit | None:
@@ -109,7 +105,7 @@ def _lossy(flows: list[Flow]) -> SlowCulprit | None:
     return SlowCulprit(Lag.LOSSY_LINK, host, (host,), sentence=said, peers=peers)
 
 
-def _flows(seen: Sampled) -> Iterator[Flow]:
+def _between_hosts(seen: Sampled) -> Iterator[Flow]:
     rounds = [(host, seen.round(host, number)) for host in seen.hosts for number in seen.rounds]
     links = grouped(
         ((host, link.local, link.peer), (one.seconds, link)) for host, one in rounds for link in one.links
@@ -117,7 +113,7 @@ def _flows(seen: Sampled) -> Iterator[Flow]:
     homes = grouped((_address(local), host) for host, local, _ in links)
     for (host, _, peer), of in links.items():
         there = {*homes.get(_address(peer), ())}
-        if len(there) == 1 and not peer.startswith(("127.", "[::1]")):
+        if len(there) == 1 and host not in there and not peer.startswith(("127.", "[::1]")):
             yield _flow(host, there.pop(), of)
 
 

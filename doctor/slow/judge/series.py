@@ -204,12 +204,12 @@ def _made(shares: Mapping[Key, Sequence[float | None]], by: str, samples: int) -
 def is_pipeline(seen: Sampled) -> bool:
     """Whether ranks wait in sends and receives, in which no worker of gloo waits."""
     return any(
-        sum(sum(parts) for frames, parts in stacks_of(profile) if waited_in(frames) in SENDS)
+        sum(sum(parts) for frames, parts in stacks_of(profile) if waited_in(frames).lower() in SENDS)
         >= OFTEN * max(1, sum(profile.main))
         for each in seen.keys
         for profile in seen.profiles(each)[:1]
     ) or any(
-        waited_in(thread.frames) in SENDS
+        waited_in(thread.frames).lower() in SENDS
         for rank in seen.job.ranks
         for look in rank.looks
         for thread in look.python

@@ -253,6 +253,23 @@ class TestALockOfAThread:
         beats = replace(FORWARD, name="beat")
         assert self.found(beats, waits="hrtimer_nanosleep", mine=takes).words == "waits for a lock"
 
+    def test_an_event_that_only_one_thread_may_set(self) -> None:
+        """Of two, either may: one that only listens sleeps in the same way."""
+        begins = Frame(name="Thread._bootstrap", file=f"{LIBRARY}threading.py", line=1002)
+        rank = seen("futex_do_wait", stack=(NOTIFIED, *STACK))
+        for number, words in ((1, "waits for an event, train.py:57, which its thread t0 may set"), (2, "")):
+            names = [(8 + n, f"t{n}") for n in range(number)]
+            runs = [PythonThread(tid=tid, name=name, frames=(self.EMIT, begins)) for tid, name in names]
+            own = [Thread(tid=tid, name=name, state="S", waits="wait_woken") for tid, name in names]
+            a, b = (
+                replace(each, threads=(*each.threads, *own), python=(*each.python, *runs))
+                for each in (rank.a, rank.b)
+                if each
+            )
+            said = doing(replace(rank, a=a, b=b), (), 2.0).words
+            assert said.startswith(words or "waits for a lock"), number
+            assert "event" in said or number == 2
+
     @pytest.mark.parametrize("waits", ["futex_do_wait", "inet_csk_accept", "hrtimer_nanosleep", ""])
     def test_of_threads_that_serve_or_rest_none_is_named(self, waits: str) -> None:
         other = replace(FORWARD, name="serve")
@@ -477,12 +494,19 @@ class TestSomebodyIsToType:
         [
             seen("wait_woken", syscall=("0", "0x0"), stack=ASKS),
             seen("wait_woken", stack=ASKS, kernel=("wait_woken", "n_tty_read")),
-            seen("wait_woken", syscall=("0", "0x0"), stack=()),
         ],
     )
     def test_at_a_terminal(self, member: JobMember) -> None:
         said = doing(member, (), 2.0)
         assert (said.cause, said.words) == (Cause.TYPES, "waits for somebody to type")
+
+    def test_at_a_prompt(self) -> None:
+        """Of python -i, whose program is over. Without stacks, any line may read."""
+        prompt = seen("pipe_read", syscall=("0", "0x0"), stack=())
+        said = doing(prompt, (), 2.0)
+        assert (said.cause, said.words) == (Cause.TYPES, "waits for somebody to type at the prompt of Python")
+        unseen = [replace(look, python=()) for look in (prompt.a, prompt.b) if look]
+        assert "prompt" not in doing(replace(prompt, a=unseen[0], b=unseen[1]), (), 2.0).words
 
     def test_in_a_debugger(self) -> None:
         said = doing(seen("do_select", stack=self.PDB), (), 2.0)

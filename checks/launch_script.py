@@ -42,7 +42,7 @@ BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 LONGEST = 300
 """The most characters of a script that are shown."""
 OF_SEVERAL_HOSTS = frozenset(
-    {"host", "batch", "own", "draws", "behind", "network", "emptied", "alone", "names"}
+    {"host", "batch", "own", "draws", "behind", "network", "emptied", "alone", "names", "last", "few"}
 )
 
 
@@ -150,14 +150,15 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     between the lines of a command ends it. A dash or a quote of an editor is no `-` and no quote. Options
     behind the program go to the program: this is judged if the launcher itself has no number of hosts, and
     several were named. sbatch reads no `#SBATCH` behind the first command, and ends the steps that its script
-    does not wait for. srun starts what follows once for each task: if that is a launcher, there must be no
-    more tasks than its hosts, and the script must ask for as many nodes. A master that is a pod of a
-    StatefulSet has its name below the serviceName of this. A container with a network of its own is not
-    reached from other hosts, unless it publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, no
-    other host and no other slot in --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins
-    at the port that the head opens. ssh in a loop over the lines of a file reads the rest of them, unless it
-    has -n, -f, an input of its own or a & behind it. Quotes around several options make one word of them. The
-    sizes of Lightning's Trainer must be those of srun; a manifest must give its containers as many devices as
+    does not wait for. srun and mpirun start what follows once for each task: if that is a launcher, there
+    must be as many tasks as its hosts, and the script must ask for as many nodes. Rank 0 is on the first host
+    of a list, and so must the master be. A master that is a pod of a StatefulSet has its name below the
+    serviceName of this. A container with a network of its own is not reached from other hosts, unless it
+    publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, not fewer hosts than --num_nodes, no other
+    host and no other slot in --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins at the
+    port that the head opens. ssh in a loop over the lines of a file reads the rest of them, unless it has -n,
+    -f, an input of its own or a & behind it. Quotes around several options make one word of them. The sizes
+    of Lightning's Trainer must be those of srun; a manifest must give its containers as many devices as
     ranks, an MPIJob as many slots. All names of scontrol are no master. A batch script that asks for as many
     nodes as its launcher has hosts, and starts it with nothing that goes to other nodes, starts it on the
     first alone.
@@ -171,7 +172,7 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
             if not (slip.name or slip.path or alone or local):
                 yield _problem(launch, slip)
         for process in launch.told if not launch.live else ():
-            yield from _too_many_tasks(launch, process)
+            yield from _other_tasks(launch, process)
 
 
 def _spans(process: ProcessEnv) -> bool:
@@ -421,6 +422,16 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "NAME slots=N",
             f"{(words.split() or ['NAME'])[0]} slots=N",
         ),
+        "few": (
+            f"the hostfile has fewer hosts than {words}: DeepSpeed starts on those alone",
+            f"as many hosts as {words} says, not {like}",
+            f"add the other hosts to the hostfile, or leave {words} out",
+        ),
+        "last": (
+            "the master is the last host of a list, and rank 0 is on the first: nobody waits at that address",
+            "the first host of the list",
+            "head -n 1 in place of tail -n 1",
+        ),
         "exclude": (
             f"--exclude names {words}, which the hostfile does not have: DeepSpeed stops",
             f"hosts of the hostfile: {like}",
@@ -451,26 +462,35 @@ def _plain(words: str) -> str:
     return dashes + name.translate(str.maketrans("“”‘’", "\"\"''"))
 
 
-def _too_many_tasks(launch: Launch, process: ProcessEnv) -> Iterator[Problem]:
-    """The problem of a launcher for all ranks of a host that srun starts more than once there."""
+def _other_tasks(launch: Launch, process: ProcessEnv) -> Iterator[Problem]:
+    """The problem of a launcher for all ranks of a host that another one starts more than once there, or on
+    too few hosts.
+    """
     agent, nodes = launcher(process), nodes_of(process)
-    if (
-        agent is None
-        or not nodes
-        or not agent.command.inside
-        or COMMANDS.get(program_name(process.command[0])) is not SRUN
-    ):
+    outer = COMMANDS.get(program_name(process.command[0])) if process.command else None
+    if agent is None or not nodes or not agent.command.inside or outer is None or not outer.outer:
         return
-    given = SRUN.derived(read_options(process.command[1:], SRUN.options).values)
-    tasks, each = given.get("ranks", ""), given.get("each", "")
-    if agent.launcher.master is None or not tasks.isdecimal() or int(tasks) <= nodes[1]:
+    given = outer.derived(read_options(process.command[1:], outer.options).values)
+    tasks = given.get("ranks", "")
+    number = agent.command.options.get("node_rank", "")  # who starts it for each host gives each a number
+    numbered = re.fullmatch(r"|\$\{?(?:SLURM|OMPI|PMIX?)_\w+(?:-\d)?\}?", number)
+    others = {"hosts", "het_group", "pack_group"} & given.keys() or agent.launcher.hosts_besides
+    alone = numbered and len(launch.told) == 1 and not (process.loop or process.chosen or others)
+    if agent.launcher.master is None or not re.fullmatch(r"\d{1,6}", tasks):
         return
-    said = f"--ntasks-per-node={each}" if each else f"--ntasks={tasks}"
+    if int(tasks) <= nodes[1] and (int(tasks) >= nodes[0] or not alone):
+        return
+    kinds = [outer.options.values.get(word.lstrip("-").partition("=")[0]) for word in process.command]
+    at = next((kinds.index(kind) for kind in ("ranks", "each") if kind in kinds), 0)
+    word, after = (*process.command, "")[at : at + 2]
+    said = f"{tasks} tasks" if not at else word.replace("_", "-") if "=" in word else f"{word} {after}"
     yield Problem(
-        f"srun starts {agent.launcher.name} {tasks} times, and it is for {nodes[1]} hosts",
+        f"{outer.name} starts {agent.launcher.name} once, and it is for {nodes[1]} hosts"
+        if tasks == "1"
+        else f"{outer.name} starts {agent.launcher.name} {tasks} times, and it is for {nodes[1]} hosts",
         expected="one task on each host",
         actual=f"{said}, for {process.source}",
         subject=f"{launch.name}: {said}",
         evidence=(Evidence(process.source, " ".join(process.command)[:300]),),
-        commands=(remark("--ntasks-per-node=1"),),
+        commands=(remark("--ntasks-per-node=1" if outer is SRUN else f"-n {nodes[1]}"),),
     )

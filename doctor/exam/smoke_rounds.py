@@ -5,6 +5,7 @@ Before another one, NPUs must have released the ranks: until then HCCL refuses t
 Like `collect`, this drives the transport; what a run saw is added to the same recording.
 """
 
+import gc
 import re
 import time
 from collections import defaultdict
@@ -167,6 +168,7 @@ def run_soak(collection: Collection, wishes: SmokeWishes, seconds: float) -> Non
             left_out += [OmittedSmokeHost(host, "an earlier smoke run named it") for host in who]
         collection.soak = soak
         collection.soak = soak = _read_counters(collection, soak, result.plan.hosts)
+        gc.collect()  # a round leaves cycles, and Python would let those of many rounds come together
     collection.soak = replace(soak, lacking=max(0.0, until - time.monotonic()))
 
 

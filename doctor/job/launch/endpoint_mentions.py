@@ -155,7 +155,8 @@ def runs_on_others(text: str) -> bool:
 
 def drawn_by_each(text: str, line: str) -> str:
     """The option to which every host that reads this text of a line gives a value, if they meet by it."""
-    found = _OWN["own id"].search(text) or _OWN["own port"].search(text)
+    kinds = ("own id", "own port", *(() if line.startswith("ssh ") else ("own address",)))
+    found = next(filter(None, (_OWN[kind].search(text) for kind in kinds)), None)
     option = found[0].split("=")[0].split()[0] if found else ""
     several = re.search(r"--nnodes[= ][\"']?(?:[2-9]|\d\d|\$)", line) and not re.search(
         "--standalone|localhost", text

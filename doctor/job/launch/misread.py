@@ -70,11 +70,23 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
     for command in commands_of(text):
         filled = re.sub(r"\$\{?(\w+)\}?", lambda found: script.env.get(found[1], found[0]), command)
         ports["--head" in filled] += _RAY.findall(filled)
+        if folder := _written(filled, script):
+            yield _at(text, "bind", text.find(command[:12]), folder)
         for kind, path in _of_hosts(filled):
             if not path or not _is_made(path, script.text):
                 yield _at(text, kind, text.find(command[:12]), path)
     for port in {*ports[False]}.difference(ports[True]) if ports[True] else ():
         yield _at(text, "joins", text.rfind(port), like=", ".join(ports[True]))
+
+
+def _written(command: str, script: ShellScript) -> str:
+    """The folder of the file that the shell opens for what a launcher prints, if nothing makes it."""
+    starts = any(program_name(word) in COMMANDS for word in command.split()[:9])
+    log = re.search(r">\s*[\"']?(/[\w./-]+)/[^/\s]*", command)
+    if not (starts and log) or runs_on_others(command) or script.made & {log[1], "*"}:
+        return ""
+    made = rf"\b(?:mkdir|install|makedirs|clone|ln|cp|mv|tar|unzip)\b[^\n]*\b{re.escape(basename(log[1]))}\b"
+    return "" if re.search(made, script.text) else log[1]
 
 
 def _is_made(path: str, text: str) -> bool:
@@ -180,6 +192,9 @@ def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:
             yield Slip("entry", "", number, row[:160], basename(said))
     found = (re.match(r"(\S+)\s+slots=(\d{1,5})", row) for row in rows)
     hosts = {each[1]: int(each[2]) for each in found if each}
+    asked = one.command.option("nnodes") or ""
+    if hosts and re.fullmatch(r"\d{1,6}", asked) and int(asked) > len(hosts):
+        yield Slip("few", "", one.line, f"--num_nodes {asked}", like=f"{len(hosts)} in {basename(said)}")
     for kind in ("include", "exclude") if hosts else ():
         for part in (one.command.option(kind) or "").split("@"):
             host, _, slots = part.partition(":")

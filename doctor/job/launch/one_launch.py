@@ -89,9 +89,10 @@ def _is_instead(line: ShellCommand, together: Sequence[ShellCommand]) -> bool:
 
 
 def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
-    """Whether a loop starts a rank only after the one before it has ended."""
+    """Whether a rank is started only after the one before it has ended: in a loop, or by ssh on its host."""
     ranks = [(_numbers(each), _given(each, "node_rank")) for each in (rank, before)]
-    return not before.background and before.line == rank.line and ranks[0] != ranks[1]
+    in_turn = before.line == rank.line or (before.on != "" and {*before.branches} <= {*rank.branches})
+    return not before.background and in_turn and ranks[0] != ranks[1]
 
 
 def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:

@@ -84,7 +84,8 @@ def _may_be_made(path: str, kind: str, text: str) -> bool:
         return True
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:])))
-    return re.search(rf"{_MAKES}[^\n]*(?:{shown})|(?:{shown})[^\n]*(?:\|\||2>/dev/null)", text) is not None
+    goes_on = r"(?:\|\|(?![^\n]*\bexit\b)|2>/dev/null)"
+    return re.search(rf"{_MAKES}[^\n]*(?:{shown})|(?:{shown})[^\n]*{goes_on}", text) is not None
 
 
 def _data_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -111,6 +111,26 @@ def test_ranks_that_are_started_one_after_another(tmp_path: Path) -> None:
     }
 
 
+TORCHRUN = "torchrun --nnodes=2 --nproc_per_node=4 --node_rank={} --master_addr=192.168.7.1 t.py"
+
+
+@pytest.mark.parametrize(
+    ("first", "waits"),
+    [
+        ('ssh node2 "{}"', True),
+        ('ssh node2 "{}" &', False),
+        ('ssh -f node2 "{}"', False),
+        ('ssh node2 "nohup {} > t.log 2>&1 &"', False),
+        ("ssh node2 \"tmux new -d '{}'\"", False),
+        ('if [ "$1" = 1 ]; then ssh node2 "{}"; exit; fi', False),
+        ("{}  # on node2", False),
+    ],
+)
+def test_a_host_that_is_started_before_another(first: str, waits: bool, tmp_path: Path) -> None:
+    of = offline(tmp_path, f"{first.format(TORCHRUN.format(1))}\n{TORCHRUN.format(0)}\n", hosts=2)
+    assert ("launch-ranks" in faults(of)) is waits
+
+
 START_BY_SSH = (
     'ssh {} $h "{}torchrun --nnodes=2 --nproc_per_node=4 --node_rank=$r --master_addr=192.168.7.1 t.py{}"{}'
 )

@@ -112,7 +112,19 @@ def build_report(
     why, applied = training.untrained, checks.unapplied
     cut = {host for host, lost in case.givens[CUT_OFF.name].items() if lost}
     return verdict.Report(
-        _run_info(recording, prepared, replayed=replayed),
+        verdict.RunInfo(
+            recording.command,
+            prepared.name,
+            recording.started,
+            recording.seconds,
+            recording.transport,
+            recording.hosts_from,
+            recording.way,
+            prepared.exam.version,
+            recording.stopped_by,
+            recording.unfinished,
+            replayed,
+        ),
         plan,
         verdict.host_reports(
             recording.hosts, plan, products, unreached, unfinished, found, rules, why, applied
@@ -170,22 +182,6 @@ def _judged(
     waive = waiving(recording.wishes.waivers, recording.started[:10])
     found, waived = fold_findings(results, checks, _views(facts), playbook.fill, _vendors(facts), waive)
     return fitting(found, recording, prepared.name, checks, facts), waived
-
-
-def _run_info(recording: Recording, prepared: PreparedExam, *, replayed: bool) -> verdict.RunInfo:
-    return verdict.RunInfo(
-        recording.command,
-        prepared.name,
-        recording.started,
-        recording.seconds,
-        recording.transport,
-        recording.hosts_from,
-        recording.way,
-        prepared.exam.version,
-        recording.stopped_by,
-        recording.unfinished,
-        replayed,
-    )
 
 
 def _checks(

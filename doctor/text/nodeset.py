@@ -165,7 +165,11 @@ def fold(names: Iterable[str]) -> str:
             shapes[tuple(parts[::2])].add(tuple(parts[1::2]))
         else:
             literal.add(name)
-    keyed = [((shape, row), _woven(shape, row)) for shape, rows in shapes.items() for row in _fold_rows(rows)]
+    keyed = [
+        ((shape, row), "".join(text + number for text, number in zip(shape, (*row, ""), strict=True)))
+        for shape, rows in shapes.items()
+        for row in _fold_rows(rows)
+    ]
     keyed += [(((name,), ()), name) for name in literal]
     return ",".join(text for _, text in sorted(keyed, key=lambda item: (":" in item[1], _natural(item[1]))))
 
@@ -197,10 +201,6 @@ def _range(numbers: set[str]) -> str:
     if len(numbers) == 1:
         return next(iter(numbers))
     return f"[{RangeSet.fromlist(sorted(numbers))}]"
-
-
-def _woven(shape: tuple[str, ...], row: tuple[str, ...]) -> str:
-    return "".join(text + number for text, number in zip(shape, (*row, ""), strict=True))
 
 
 def _natural(text: str) -> tuple[list[tuple[int, int, str]], str]:

@@ -242,9 +242,8 @@ def _taken(text: str, home: str) -> Iterator[EndpointMention]:
                 has, had = (each.command.options or each.env for each in (one, other))
                 for key, value in has.items():
                     before, took, after = value.partition(unlikely)
-                    default = had.get(key, "").removeprefix(before).removesuffix(after)
-                    if other.command.program != one.command.program:
-                        default = ""  # without a value the option takes the next word
+                    default = had.get(key, "") if other.command.program == one.command.program else ""
+                    default = default.removeprefix(before).removesuffix(after)
                     if key == "master_addr" and "master_addr" not in text:
                         default = default or "127.0.0.1"  # what torchrun takes without one
                     if took and not re.search(r"[$`]", default):

@@ -39,7 +39,11 @@ class _Reading:
 
 def rails(case: TableRules, certain: bool) -> Iterator[UnplacedFlaw]:
     """`certain`: whether the product is known, or only implied by the form of the table."""
-    seats = _by_rail(case)
+    seats = grouped(
+        (entry.device % RAILS, (entry, address))
+        for entry in case.table.in_file_order()
+        if (address := ipv4(entry)) is not None and entry.device is not None and entry.device < _ALL
+    )
     best = min((_read(seats, prefix) for prefix in _PREFIXES), key=lambda reading: reading.strays)
     # Cards in slots have no rails, and their addresses are in one segment; the same holds for later products.
     if best.shared and not (certain and _full(case)):
@@ -66,14 +70,6 @@ def rails(case: TableRules, certain: bool) -> Iterator[UnplacedFlaw]:
         expected = f"devices {_pair(rail)} in one segment" + (f", as {usual}" if decided else "")
         actual = ", ".join(f"device {e.device}: {a}" for e, a in (odd if decided else seats[rail])[:_SHOWN])
         yield case.flaw(entry, "device_ip", message, expected, actual, severity)
-
-
-def _by_rail(case: TableRules) -> Seats:
-    return grouped(
-        (entry.device % RAILS, (entry, address))
-        for entry in case.table.in_file_order()
-        if (address := ipv4(entry)) is not None and entry.device is not None and entry.device < _ALL
-    )
 
 
 def _full(case: TableRules) -> bool:

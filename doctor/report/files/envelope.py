@@ -152,11 +152,6 @@ def as_json(envelope: Envelope) -> bytes:
     return escaped(msgspec.json.format(text, indent=1).decode()).encode() + b"\n"
 
 
-def verdict_of(exit_code: int) -> Verdict:
-    """The verdict of a command that only has an exit code."""
-    return {EXIT_OK: Verdict.HEALTHY, EXIT_FAULT: Verdict.FAULTY}.get(exit_code, Verdict.INCONCLUSIVE)
-
-
 def only(where: Iterable[PlaceEntry]) -> PlaceEntry:
     """The fields on which all places agree: null if two differ, or if no place has the field."""
 
@@ -206,7 +201,7 @@ def outcome_of(
     """The parts of a report that mean the same whichever command wrote it. `proves`: whether a good verdict
     proves hosts healthy.
     """
-    verdict = verdict_of(exit_code)
+    verdict = {EXIT_OK: Verdict.HEALTHY, EXIT_FAULT: Verdict.FAULTY}.get(exit_code, Verdict.INCONCLUSIVE)
     hosts = host_entries(names, unseen, findings, verdict if proves else Verdict.INCONCLUSIVE)
     results = result_entries(hosts, findings)
     alike = {"exit_code": exit_code, "headline": headline, "findings": findings}

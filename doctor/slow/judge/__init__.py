@@ -81,8 +81,9 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
         step_seconds=step,
         ranks=tuple(_paces(seen, found)),
     )
-    number = steps if steps is not None else _entered(entries, found, gloo)
-    made = _of_ranks(made, seen, found, number, slow_link(seen))
+    # Each step has a collective or several; who is late is seldom seen inside one, so half may have less.
+    entered = median_high(entries) if found is not None and found.by == "threads" and gloo else None
+    made = _of_ranks(made, seen, found, entered if steps is None else steps, slow_link(seen))
     if not seen.lost:
         return made
     lost = f"{len(seen.lost)} of {len(seen.lost) + len(seen.rounds)} rounds of samples were lost"
@@ -91,14 +92,6 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
 
 def _late_hosts(seen: Sampled) -> str:
     return fold(dict.fromkeys(host for of in seen.lost.values() for host in of)) or fold(seen.job.hosts)
-
-
-def _entered(entries: Sequence[int], found: Series | None, gloo: bool) -> int | None:
-    """How many steps there were at most, if the stacks do not show it: each has a collective or several, and
-    gloo shows each. Who is late is seldom seen inside one, so half of the ranks may have been seen there less
-    often.
-    """
-    return median_high(entries) if found is not None and found.by == "threads" and gloo else None
 
 
 def _steps(evidence: SlowEvidence, job: RunningJob) -> tuple[int | None, float | None]:

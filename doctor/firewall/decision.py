@@ -7,6 +7,8 @@ from doctor.firewall.evaluate import Fate, PacketPath
 from doctor.firewall.packet import Packet
 from doctor.firewall.rules import REWRITING, RuleTable, VerdictKind
 
+_UFW = ("ufw-", "ufw6-")
+
 
 class Action(str, Enum):
     ACCEPT = "accept"
@@ -59,7 +61,7 @@ def manager_of(table: RuleTable, chain: str = "") -> Manager:
     tool = Manager.IPTABLES if table.tool.startswith(("iptables", "ip6tables")) else Manager.NFT
     if table.name == "firewalld" or {"INPUT_ZONES", "INPUT_direct"} & table.chains.keys():
         return Manager.FIREWALLD
-    if any(_ufw(name) for name in table.chains) and (not chain or _ufw(chain)):
+    if any(name.startswith(_UFW) for name in table.chains) and (not chain or chain.startswith(_UFW)):
         return Manager.UFW
     return tool
 
@@ -88,10 +90,6 @@ def stopped(fate: Fate, packet: Packet) -> Decision:
     matches = not fate.alive and {*fate.ends} == {VerdictKind.UNKNOWN}
     diverts = matches and not ways[0].varies and reason.endswith(tuple(REWRITING.values()))
     return replace(decision, varies=ways[0].varies, diverts=diverts)
-
-
-def _ufw(chain: str) -> bool:
-    return chain.startswith(("ufw-", "ufw6-"))
 
 
 def _decision(action: Action, way: PacketPath, reason: str) -> Decision:

@@ -172,14 +172,13 @@ def _verdict(case: HangCase, finding: HangFinding, limit: float, pace: float) ->
     if finding.at_once and finding.decided:
         return HangState.HANG, f"The job waits for {who}, which cannot go on."
     if finding.works:
-        return HangState.WAITS, f"Others wait for {who}, which works; this may be normal."
+        said = f"Others wait for {who}, which works; this may be normal."
+        return HangState.WAITS, said if finding.named else finding.sentence
     if not case.inside and not finding.decided:
         if case.timed and still is not None and still < min(limit, case.job.age):
-            return (
-                HangState.WAITS,
-                f"No rank has been in a collective for {int(still)} s; this may be normal.",
-            )
-        return HangState.UNKNOWN, finding.sentence
+            said = f"No rank has been in a collective for {int(still)} s; this may be normal."
+            return HangState.WAITS, said
+        return HangState.WAITS if case.job.age < limit else HangState.UNKNOWN, finding.sentence
     waits = f"waits for {who}" if finding.named else "waits"
     if still is None or (still < limit and not case.timed):
         return HangState.UNKNOWN, f"The job {waits}, and nothing shows for how long."

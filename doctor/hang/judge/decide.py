@@ -493,6 +493,11 @@ def _by_connections(case: HangCase) -> HangFinding | None:
 
 def _nobody(case: HangCase, limit: float) -> HangFinding:
     told = case.told(case.outside)
+    left = all((of := e.member.b) and not (of.connections or threads.uses_gloo(of)) for e in told)
+    if case.job.gone and told and left:
+        works = all(each.doing and each.doing.works for each in told)
+        said = "The other ranks have ended, and what is left has no connection: the training is over."
+        return HangFinding(works=works, accuses=False, sentence=said, standings=told)
     if not case.inside and case.outside:
         starting = ": it may still be starting" if case.job.age < limit else ""
         does = {do.held or do.words: do.words for each in told if (do := each.doing)}

@@ -7,7 +7,7 @@ inside a collective, in blocks of equal length.
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean, median
+from statistics import mean, median, stdev
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -86,8 +86,7 @@ def _usual_noise(shares: Shares[K]) -> float:
 
 def _noise(values: Sequence[float]) -> float:
     """Their standard deviation."""
-    middle = mean(values)
-    return math.sqrt(sum((value - middle) ** 2 for value in values) / max(1, len(values) - 1))
+    return stdev(values) if len(values) > 1 else 0.0
 
 
 def latest(shares: Shares[K], groups: Collection[Collection[K]] = ()) -> Lateness[K]:

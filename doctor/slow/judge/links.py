@@ -70,9 +70,7 @@ def _slow(flows: list[Flow]) -> SlowCulprit | None:
     others = min(rate for host, rate in rates.items() if host != low)
     busiest = max(big[low], key=lambda flow: flow.busy)
     busy = busiest.busy
-    if max(each.rate for each in big[low]) * TIMES_SLOWER > others or busy < BUSY:
-        return None
-    if not busiest.is_limit:
+    if max(each.rate for each in big[low]) * TIMES_SLOWER > others or busy < BUSY or not busiest.is_limit:
         return None
     to = tuple(dict.fromkeys(each.to for each in big[low]))
     own = f"carries {rates[low] / MEGA:,.0f} Mbit/s to {fold(to)} and is busy {percent(busy)} of the time"

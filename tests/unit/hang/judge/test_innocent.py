@@ -309,9 +309,31 @@ def test_ranks_that_wait_alike_for_their_loaders_are_not_told_apart_by_connectio
 
 
 def test_a_job_that_has_just_begun_may_still_be_starting() -> None:
-    found = judge(evidence(["imports", "sleeps", "spins", "sleeps"], age=30.0))
-    assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
-    assert found.sentence == "No rank was seen in a collective: it may still be starting."
+    """It has not stood still for the limit, which is longer than its life."""
+    for age, verdict, code, said in (
+        (30.0, HangState.WAITS, 0, ": it may still be starting."),
+        (90.0, HangState.UNKNOWN, 3, "."),
+    ):
+        found = judge(evidence(["imports", "sleeps", "spins", "sleeps"], age=age))
+        assert (found.verdict, found.exit_code, found.named) == (verdict, code, ())
+        assert found.sentence == f"No rank was seen in a collective{said}"
+
+
+@pytest.mark.parametrize(("thread", "code"), [("python", 0), ("gloo_tcp_loop", 3)])
+def test_the_training_is_over_if_the_last_rank_has_left_its_group(thread: str, code: int) -> None:
+    """It writes the final model for longer than the limit. If others crashed, its group is still there."""
+    seen = load(FOLDER / "healthy-final_model.json.gz")
+
+    def named_so(each: JobMember) -> JobMember:
+        a, b = (
+            replace(of, threads=(*of.threads, Thread(tid=9, name=thread, state="S"))) if of else None
+            for of in (each.a, each.b)
+        )
+        return replace(each, a=a, b=b, age=90.0)
+
+    found = judge(changed(seen, named_so))
+    assert (found.exit_code, found.named) == (code, ())
+    assert ("the training is over" in found.sentence) == (code == 0)
 
 
 def test_ranks_that_compute_for_less_than_the_limit_only_wait() -> None:

@@ -24,7 +24,7 @@ def advice(late: SlowCulprit, reach: Reach) -> Iterator[str]:
     elif late.reason is None:
         yield f"# Look at its lines for longer: {reach.other('slow')} --for {LONGER}"
     elif late.lag is Lag.STAGE and late.reason in (LateReason.UNEVEN, LateReason.COMPUTES):
-        yield "# Give this stage fewer layers, if it is not so by design."
+        yield "# Give it fewer layers, or less work at this line, if it is not so by design."
     else:
         yield f"# {BY_REASON[late.reason]}"
     if late.reason is LateReason.NICE and late.pid is not None:

@@ -47,8 +47,7 @@ def hide_places(text: str) -> str:
 
 
 def hide_shapes(line: str) -> str:
-    return _COMMAND.sub(_hide_options, _SHAPE.sub(HIDDEN, line))
+    def hide(found: re.Match[str]) -> str:
+        return _OPTIONS[(found.lastindex or 1) - 1].sub(rf"\g<1>{HIDDEN}", found[0])
 
-
-def _hide_options(found: re.Match[str]) -> str:
-    return _OPTIONS[(found.lastindex or 1) - 1].sub(rf"\g<1>{HIDDEN}", found[0])
+    return _COMMAND.sub(hide, _SHAPE.sub(HIDDEN, line))

@@ -1,5 +1,6 @@
 """Whom the others wait for: the rules in their order. A rule that does not surely apply returns None."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -37,6 +38,8 @@ _NO_COLLECTIVES = {
     ),
 }
 """What is wrong if all ranks wait in such an operation, and what to do."""
+_STAGES = "_wait_batch_p2p"
+"""In which the stages of a pipeline wait for one another, each at a line of its own."""
 _EXIT = "make the thread a daemon, or end it; end the child; limit the time of what runs at exit"
 
 
@@ -136,12 +139,11 @@ def _unproved_claims(case: HangCase, found: HangFinding) -> Iterator[str]:
 
 def _culprit_lost(of: JobMember, cause: Cause, at: RankStanding | None) -> HangCulprit:
     by = of.b.tracer if of.b and cause is Cause.TRACED else ""
+    held = f"{by}, which traces it" if by else "a debugger"
     words = {
         Cause.ENDED: "has ended, and its launcher has not noticed",
         Cause.STOPPED: "is stopped (state T)",
-        Cause.TRACED: f"is held by {by}, which traces it (state t)"
-        if by
-        else "is held by a debugger (state t)",
+        Cause.TRACED: f"is held by {held} (state t)",
         Cause.FROZEN: "is frozen, as in a container that is paused",
         Cause.KERNEL: f"is stuck in the kernel (state D{_in(kernel_function(of))})",
     }[cause]
@@ -180,9 +182,8 @@ def _lost_host(case: HangCase) -> HangFinding | None:
     unsure = next((each for each in lost if each.unsure), None)
     outside = case.told(case.outside)
     if unsure is None:
-        return HangFinding(
-            named, HangConfidence.CERTAIN, True, standings=outside, notes=_outside_as_well(outside)
-        )
+        notes = _outside_as_well(outside)
+        return HangFinding(named, HangConfidence.CERTAIN, True, standings=outside, notes=notes)
     said = f"Connections to {unsure.host} are half open; a rank may be there all the same: {unsure.unsure}."
     return HangFinding(named, HangConfidence.SUSPECT, accuses=False, sentence=said, standings=outside)
 
@@ -372,7 +373,7 @@ def _mismatch(case: HangCase) -> HangFinding | None:
     if len(groups) == 1 and len(steps) < 2:
         return _below(case)
     said = "The ranks wait in different collectives: one was skipped, added or reordered."
-    odd, fewer = _odd_ones(case, groups)
+    odd, fewer = _odd_ones(case)
     chosen = case.inside if len(case.inside) == 2 else odd
     named = tuple(_at_another(each, groups) for each in chosen) or _waited_for(case, groups)
     lines = f"compare the order of collectives at these lines: {_lines(case)}" if odd or not named else ""
@@ -395,7 +396,8 @@ def _at_another(each: RankStanding, groups: Sequence[WaitGroup]) -> HangCulprit:
     words = f"waits in {each.operation or 'a collective'}" + (f", {each.place}" if each.place else "")
     other = next((g for g in groups if (g.operation, g.place) != (each.operation, each.place)), None)
     if other and sum(group.number for group in groups) > 2:
-        words += f"; all others wait in {other.operation or 'a collective'}, {other.place}"
+        words += f"; all others wait in {other.operation or 'a collective'}"
+        words += f", {other.place}" if len(groups) == 2 else ""
     return each.named(Cause.MISMATCH, words)
 
 
@@ -411,12 +413,14 @@ def _waited_for(case: HangCase, groups: Sequence[WaitGroup]) -> tuple[HangCulpri
     return named if 1 < len(named) < len(case.inside) else ()
 
 
-def _odd_ones(case: HangCase, groups: Sequence[WaitGroup]) -> tuple[Sequence[RankStanding], str]:
+def _odd_ones(case: HangCase) -> tuple[Sequence[RankStanding], str]:
     """If all wait at two places, the fewer of them, else those that are further; and what to find out."""
     messages = all(each.operation in ("send", "recv") for each in case.inside)
-    if len(groups) != 2 or messages or any(each.noticed for each in case.inside):
+    at = {e.key: (e.operation, "" if e.operation == _STAGES else e.place) for e in case.inside}
+    places = [place for place, _ in Counter(at.values()).most_common()]
+    if len(places) != 2 or messages or any(each.noticed for each in case.inside):
         return (), ""
-    most, odd = ([e for e in case.inside if (e.operation, e.place) == (g.operation, g.place)] for g in groups)
+    most, odd = ([each for each in case.inside if at[each.key] == place] for place in places)
     ahead = _ahead(most, odd)
     few, more = (most, odd) if ahead > 0 else (odd, most)
     who, others = (ranks_text([n for e in of if (n := e.rank) is not None], most=4) for of in (few, more))
@@ -457,8 +461,7 @@ def _below(case: HangCase) -> HangFinding:
 
 
 def _away(case: HangCase) -> Iterator[str]:
-    for host in dict.fromkeys(host for host, _ in case.away):
-        number = sum(of == host for of, _ in case.away)
+    for host, number in Counter(host for host, _ in case.away).items():
         ranks = f"{number} ranks are" if number > 1 else "a rank is"
         yield f"{host}: {ranks} connected to a local process that was not recognised, and that may be a rank"
 

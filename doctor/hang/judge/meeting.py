@@ -50,13 +50,12 @@ def _elsewhere(case: HangCase) -> HangFinding | None:
         [n for each in case.job.ranks if each.master == right and (n := each.rank) is not None]
     )
     wrong = [each for each in case.job.ranks if each.master != right]
-    words = [f"calls {each.master}; {others} call{'s' * (called[right] == 1)} {right}" for each in wrong]
+    rest = f"{others} call{'s' * (called[right] == 1)} {right}"
     who = ranks_text([n for each in wrong if (n := each.rank) is not None], most=4)
     address, _, port = right.rpartition(":")
     do = f"start {who} with MASTER_ADDR={address} MASTER_PORT={port}"
     named = tuple(
-        HangCulprit(of.rank, of.host, of.pid, Cause.ADDRESS, said)
-        for of, said in zip(wrong, words, strict=True)
+        HangCulprit(of.rank, of.host, of.pid, Cause.ADDRESS, f"calls {of.master}; {rest}") for of in wrong
     )
     return _never(named, "The ranks call different places, so they never meet.", do)
 

@@ -82,4 +82,6 @@ def test_stages_of_pipelining_wait_for_the_slowest() -> None:
     assert (late.ranks, late.lag, late.reason) == ((0,), Lag.STAGE, LateReason.UNEVEN)
     assert late.where is not None
     assert (late.where.frame.name, late.where.frame.line) == ("S.forward", 10)
-    assert [*advice(late, made.hang.reach)] == ["# Give this stage fewer layers, if it is not so by design."]
+    assert [*advice(late, made.hang.reach)] == [
+        "# Give it fewer layers, or less work at this line, if it is not so by design."
+    ]

@@ -42,7 +42,20 @@ BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 LONGEST = 300
 """The most characters of a script that are shown."""
 OF_SEVERAL_HOSTS = frozenset(
-    {"host", "batch", "own", "draws", "behind", "network", "emptied", "alone", "names", "last", "few"}
+    {
+        "host",
+        "batch",
+        "own",
+        "draws",
+        "behind",
+        "network",
+        "emptied",
+        "alone",
+        "names",
+        "last",
+        "few",
+        "forward",
+    }
 )
 
 
@@ -357,8 +370,8 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "srun --ntasks-per-node=1 …",
         ),
         "limit": (
-            "the script limits the CPU seconds, the addresses or the open files of each rank, and a rank that"
-            " needs more ends",
+            "the script limits the CPU seconds, addresses, open files or processes of each rank, and a rank"
+            " that needs more ends",
             "no such limit",
             "leave the line out",
         ),
@@ -421,6 +434,11 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "DeepSpeed stops at a line of its hostfile that it does not know",
             "NAME slots=N",
             f"{(words.split() or ['NAME'])[0]} slots=N",
+        ),
+        "forward": (
+            "Open MPI hands over only the variables that -x names: ranks on other hosts get no MASTER_ADDR",
+            "-x MASTER_ADDR -x MASTER_PORT",
+            "add -x MASTER_ADDR -x MASTER_PORT",
         ),
         "few": (
             f"the hostfile has fewer hosts than {words}: DeepSpeed starts on those alone",

@@ -44,10 +44,10 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         yield from _batch(text, all(one.background for one in lines))
         yield from _fewer_nodes(lines, text, script)
         yield from _of_lists(lines, text)
-    plain = re.sub(r"(?m)(?:^|\s)#.*", lambda found: " " * len(found[0]), text)
+    plain = re.sub(r"(?m)(?:^|\s)#(?!SBATCH|PBS|BSUB).*", lambda found: " " * len(found[0]), text)
     for kind, pattern in _WORDS["slips"].items():
         if slip := re.search(pattern, plain):
-            yield _at(text, kind, slip.end() - 1)
+            yield _at(text, kind, slip.end() - 1, name=slip.groupdict().get("name", ""))
     for found in _LIMITS.finditer(text):
         yield _at(text, "limit", found.start())
     for one in lines:
@@ -93,14 +93,14 @@ def _is_made(path: str, text: str) -> bool:
     return re.search(rf"{_MAKES}{re.escape(path)}", text) is not None
 
 
-def _at(text: str, kind: str, place: int, words: str = "", like: str = "") -> Slip:
+def _at(text: str, kind: str, place: int, words: str = "", like: str = "", name: str = "") -> Slip:
     line = text.count("\n", 0, max(place, 0))
     return Slip(
         kind,
-        "",
+        name,
         line + 1,
         words or text.split("\n")[line].strip()[:160],
-        needed=kind not in ("unread", "limit", "short", "pinned"),
+        needed=kind not in ("unread", "limit", "short", "pinned", "forward"),
         like=like,
     )
 

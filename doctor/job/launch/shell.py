@@ -84,8 +84,7 @@ def _may_be_made(path: str, kind: str, text: str) -> bool:
         return True
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:])))
-    goes_on = r"(?:\|\|(?![^\n]*\bexit\b)|2>/dev/null)"
-    return re.search(rf"{_MAKES}[^\n]*(?:{shown})|(?:{shown})[^\n]*{goes_on}", text) is not None
+    return bool(re.search(rf"{_MAKES}.*(?:{shown})|(?:{shown}).*(?:\|\|(?!.*\bexit\b)|2>/dev/null)", text))
 
 
 def _data_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -412,8 +411,9 @@ class _Shell(ShellWithScripts):
         white = seen.get("HCCL_WHITELIST_DISABLE")
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
-        path = getattr(seen.get("PYTHONPATH"), "shown", seen.get("PYTHONPATH"))
-        self._need(re.findall(r"(?:^|:)(/[^:$'\"\s]+)(?=:|$)", str(path)), "search")
+        for name in ("PYTHONPATH", "PATH", "TMPDIR"):
+            path = str(getattr(self.values.get(name), "shown", self.values.get(name)))
+            self._need(re.findall(r"(?:^|:)(/[^:$'\"\s]+)(?=:|$)", path), "search")
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
         pairs = [*pairwise(("", *line))]
         read += [(to, "read") for of, to in pairs if of[:1] != "-" and _NAMES["configuration"].fullmatch(to)]

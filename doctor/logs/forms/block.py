@@ -42,7 +42,7 @@ _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.T
 class LineContext(Protocol):
     """The neighbours of a line, which are only computed if they are needed."""
 
-    def above(self) -> Sequence[str]:
+    def above(self, most: int = FAR) -> Sequence[str]:
         """The lines before it, the nearest first."""
 
     def below(self) -> Sequence[str]:
@@ -178,7 +178,8 @@ def _head(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout
     """Fill in values from the line that it continues: the nearest header above blank and indented lines."""
     if not (text[facts.start : facts.start + 1] in " \t" or facts.form is Form.CANN):
         return
-    for line in around.above()[:FAR]:
+    nearest_first = ((0, 4), (4, FAR))  # the header is mostly near
+    for line in (each for at, most in nearest_first for each in around.above(most)[at:]):
         head = said_of(line, layout, clock)
         if head.rank != facts.rank and facts.rank is not None:
             continue  # another rank's line in between

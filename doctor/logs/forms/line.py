@@ -1,6 +1,7 @@
 """Reads one line on its own: its form, level, time and writer."""
 
 import re
+from functools import lru_cache
 
 from doctor.logs.forms.ascend import ascend
 from doctor.logs.forms.line_facts import LineFacts, level_of
@@ -67,7 +68,9 @@ def _record(text: str, facts: LineFacts, clock: Clock) -> None:
     facts.start = found.end()
 
 
+@lru_cache(1000)
 def said_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
+    """What a line says of itself. It is remembered, as neighbours ask again: who changes it makes a copy."""
     facts = LineFacts()
     strip(text, layout, clock, facts)
     if not text[facts.start :].strip():

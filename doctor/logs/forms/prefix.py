@@ -76,8 +76,8 @@ _TIME = re.compile(DATED)
 _LAUNCHERS = (name for each in LAUNCHERS for name in (*each.commands, *each.programs))
 _NOT_HOSTS = frozenset((*" ".join(_WORDS).split(), *_LAUNCHERS))
 _DIGITS = re.compile(r"\d{1,20}")
-_NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
-"""A host's name: it has a digit, but is neither a number nor the name of a Slurm program."""
+_NUMBERED = re.compile(r"(?!\d+$|E[A-Z0-9]\d{4}$|(?:slurmstepd|slurmd|srun)-).*\d")
+"""A host's name: it has a digit, but is neither a number, a code of CANN nor the name of a Slurm program."""
 
 
 @dataclass(frozen=True, slots=True)

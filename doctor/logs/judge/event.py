@@ -57,12 +57,7 @@ class Event:
 
 
 def explains(one: Event, other: Event) -> bool:
-    return _matches(other.id, one.sighting.symptom.explains)
-
-
-@cache
-def _matches(id: str, globs: tuple[str, ...]) -> bool:
-    return _pattern(globs).match(id) is not None
+    return _pattern(one.sighting.symptom.explains).match(other.id) is not None
 
 
 @cache

@@ -46,7 +46,7 @@ def cut(window: Window, head: bytes, begins: Sequence[int] = ()) -> Iterator[tup
     """The parts of a window in their order, and how each ends."""
     at, number = window.start, window.number
     ends = [*((place, PartEnd.BEGUN) for place in begins), *_ends(window, head)]
-    for end, mark in sorted(ends, key=lambda found: found[0]):
+    for end, mark in sorted(ends, key=lambda found: found[0])[:MOST]:
         if end <= at:
             continue
         other = mark in (PartEnd.AGAIN, PartEnd.BEGUN)

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import lru_cache
 from itertools import takewhile
 
 from doctor.agents.onhost.kernel_words import own_words
@@ -111,7 +110,6 @@ class _Scanner:
         self._losses: Losses | None = None
         self._progress = PartProgress(self._parse)
         self._clock = Clock(found.written)
-        self._said = lru_cache(2 * HEAD)(said_of)
         self._layout = PrefixLayout()
         self._begun, self._head = False, b""
         self._starts = dict[bytes, int]()
@@ -134,7 +132,7 @@ class _Scanner:
         may = self._head and room
         again = may and window.text.count(self._head) > (not self._begun)
         begins = [*begun_again(window, self._starts, self._found.named.of_one)] if room else []
-        if not (ended or self._may_end or again or begins):
+        if not room or not (ended or self._may_end or again or begins):
             self._part(lines)
             return
         for part, mark in cut(window, self._head if again else b"", begins):
@@ -257,7 +255,7 @@ class _Scanner:
             found.odd[meaning.odd] = known[0], replace(known[1], times=known[1].times + repeat.times)
 
     def _parse(self, text: str) -> LineFacts:
-        return self._said(text, self._layout, self._clock)
+        return said_of(text, self._layout, self._clock)
 
     def end(self) -> None:
         self._end_part()

@@ -184,7 +184,7 @@ class Neighbours:
 
     def above(self, most: int = _MOST) -> list[str]:
         part = self._data[max(0, self._start - AROUND) : self._start]
-        return self._like(_short(line) for line in reversed(part.split(b"\n")[-most - 1 : -1]))
+        return self._like(_short(line) for line in reversed(part.rsplit(b"\n", most + 1)[-most - 1 : -1]))
 
     def below(self) -> list[str]:
         part = self._data[self._end + 1 : self._end + AROUND]

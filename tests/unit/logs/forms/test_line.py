@@ -180,7 +180,7 @@ def test_hosts_in_front_of_all_lines() -> None:
     assert says("node2: ValueError: no", layout)["host"] == "node2"
     of_slurm = [*(f"{rank}: step 1" for rank in range(8)), *["slurmstepd-node1: error: *** STEP 1.0 ***"] * 2]
     assert not layout_of(of_slurm).hosts, "labels of ranks, and a program of Slurm"
-    assert not layout_of(["EZ9999: Inner Error!", *["EZ9999: [PID: 4711] The error from device(0)"] * 4]).hosts
+    assert not layout_of(["EZ9999: Inner Error!", *["EZ9999: [PID: 4711] an error of device 0"] * 4]).hosts
     assert layout_of(["ez-9999: Inner Error!"] * 5).hosts == {"ez-9999"}, "a host, not a code"
 
 

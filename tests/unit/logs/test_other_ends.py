@@ -145,3 +145,29 @@ def test_the_host_whose_address_all_others_name_is_told(tmp_path: Path) -> None:
     ]
     assert "undecided which of them" in pasted(tmp_path, *all_names).charges[0].says
     assert "undecided which of them" in pasted(tmp_path, *own).charges[0].says
+
+
+EXECVP = (
+    "[8] [proxy:1:1@node2] HYD_spawn (hydra_spawn.c:117): execvp error on file bin/ep_server"
+    " (No such file or directory)\n"
+)
+KILLED = "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   RANK 2 PID 362 RUNNING AT node2\n"
+KILLED += "=   KILLED BY SIGNAL: 9 (Killed)\n"
+
+
+def test_a_rank_that_is_killed_after_a_failed_launch_is_not_the_cause(tmp_path: Path) -> None:
+    first = pasted(tmp_path, EXECVP + KILLED).charges[0]
+    assert (first.symptom, [each.host for each in first.who]) == ("mpi-executable", ["node2"])
+    assert "bin/ep_server" in first.says
+    assert pasted(tmp_path, KILLED).charges[0].symptom == "mpi-bad-termination"
+
+
+OVER = "distributed.nanny - WARNING - Worker exceeded 95% memory budget. Restarting\n"
+ENDED = "distributed.nanny - INFO - Worker process 4242 {}\n"
+
+
+def test_a_worker_of_dask_that_uses_up_its_memory(tmp_path: Path) -> None:
+    found = pasted(tmp_path, OVER + ENDED.format("was killed by signal 15"))
+    assert [each.symptom for each in found.charges] == ["dask-worker-memory"]
+    assert not pasted(tmp_path, OVER + "step 30 loss 2.1\nstep 31 loss 2.0\n").charges, "it went on"
+    assert not pasted(tmp_path, ENDED.format("exited with status 0")).charges, "an end without an error"

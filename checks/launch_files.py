@@ -1,5 +1,6 @@
 """The launch: whether each host has the files that it names."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from shlex import quote
@@ -34,6 +35,7 @@ BROUGHT = ("read", "file", "volume", "hosts", *ELSEWHERE)
 """What the script, or somebody else, may bring before it is read."""
 SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")
 """Folders of any machine and any container."""
+HOME = "$HOME"
 ALIKE = 0.85
 """How alike the names of a missing file and of one beside it are."""
 
@@ -44,7 +46,8 @@ def _ask_needed(ask: Ask) -> str:
     """By a process that nobody waits for, as with rank tables: a dead file system must not hold up others."""
     if not ask.paths:
         return ""
-    looks = "\n".join(f"l {quote(path)}" for path in ask.paths)
+    parts = (path.partition(HOME) for path in ask.paths)
+    looks = "\n".join(f"l {quote(path or there)} '{home}'" for path, home, there in parts)
     return _LOOK.replace("@looks@", looks)
 
 
@@ -52,8 +55,8 @@ def _states(capture: Capture) -> Mapping[str, str]:
     lines = capture.stdout.splitlines()
     if lines and lines[-1] != "looked":
         raise UnreadableOutput("the look at the files did not end")
-    found = (line.partition("/") for line in lines if "/" in line)
-    return {f"/{path}": state.strip() or "missing" for state, _, path in found}
+    found = (re.fullmatch(r"(.*?)((?:\$HOME)?/.*)", line) for line in lines)
+    return {each[2]: each[1].strip() or "missing" for each in found if each}
 
 
 NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), _states, timeout=4, slow=True)
@@ -157,6 +160,12 @@ def _near(path: str, seen: Iterable[str]) -> str:
 
 def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
     if state == NOT_EXECUTABLE:
-        return (f"chmod +x {quote(path)}",)
+        return (f"chmod +x {_quoted(path)}",)
     meant = (remark(f"name {near} in place of {path.rpartition('/')[2]}"),) if near else ()
-    return (*meant, f"ls -ld {quote(path)}")
+    return (*meant, f"ls -ld {_quoted(path)}")
+
+
+def _quoted(path: str) -> str:
+    """For a shell, which fills in where home is."""
+    _, home, there = path.partition(HOME)
+    return f"{home}{quote(there)}" if home else quote(path)

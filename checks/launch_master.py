@@ -271,18 +271,21 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
     ):
         return
     taken = dict.fromkeys((each.words, each.text) for each in names.launch.mentioned if each.kind == "login")
-    for name, default in taken:
+    first = ""
+    for name, default in sorted(taken, key=lambda each: each[0] != "NODE_RANK"):
         if sum(name == other for other, _ in taken) > 1 or not logins.keys() >= {*plan.names}:
             continue  # two commands have two defaults
         own = {host: logins[host].variables.get(name, "") for host in plan.names}
         used = {host: value or default for host, value in own.items()}
         if name == "NODE_RANK":
             yield from _same_number(names, own, used, plan.head.value)
+            yield from _no_first_number(names, used)
             zero = [host for host, number in used.items() if number == "0"]
-            for master, processes in _masters(names.launch) if len(zero) == 1 else ():
+            first = zero[0] if len(zero) == 1 else ""
+            for master, processes in _masters(names.launch) if first else ():
                 owners = book.owners(master.address)
-                if owners and zero[0] not in owners and master.on != "any host":
-                    yield _not_first(names, master, processes, fold(sorted(owners)), zero[0])
+                if owners and first not in owners and master.on != "any host":
+                    yield _not_first(names, master, processes, fold(sorted(owners)), first)
             continue
         if name in MASTERS and is_loopback_name(default) and not any(own.values()):
             yield from _nobody_sets(
@@ -295,6 +298,10 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
             meant = {host} if is_loopback_name(value) else book.owners(value) if name in MASTERS else ()
             groups.setdefault(tuple(sorted(meant)) or as_address(value) or value, []).append(host)
         if len(groups) == 1:
+            owners, numbered = book.owners(next(iter(used.values()))), all(map(goes_by_node_rank, told))
+            if name in MASTERS and first and numbered and owners and first not in owners:
+                master = Master(next(iter(used.values())), "", name, "rank 0")
+                yield _not_first(names, master, list(told), fold(sorted(owners)), first)
             continue
         by_default = [host for host, value in own.items() if not value]
         usual = max(groups.values(), key=lambda hosts: (not {*hosts}.isdisjoint(by_default), len(hosts)))
@@ -473,6 +480,24 @@ def _same_number(
             *((f"ssh {quote(hosts[-1])} 'grep -rsn NODE_RANK {START_FILES}'",) if given else ()),
         ),
     )
+
+
+def _no_first_number(names: LaunchNames, used: Mapping[str, str]) -> Iterator[Problem]:
+    """The problem of hosts that their logins number from another number than 0: rank 0 is on none of them."""
+    numbers = [int(number) for number in used.values() if re.fullmatch(r"\d{1,6}", number)]
+    told = [each for each in names.launch.told if goes_by_node_rank(each)]
+    whole = told and all(nodes_of(each) == (len(used),) * 2 for each in told)
+    if whole and len({*numbers}) == len(used) and {*numbers} != {*range(len(used))}:
+        shown = ", ".join(f"{number} on {host}" for host, number in [*used.items()][:4])
+        yield Problem(
+            "the logins do not number the hosts from 0: the launcher does not know one of the numbers",
+            expected="a NODE_RANK of its own on every host, from 0",
+            actual=f"NODE_RANK is {shown}",
+            subject=names.subject("NODE_RANK"),
+            confidence=Confidence.STRONG,
+            evidence=(Evidence("environment of the login", f"NODE_RANK is {shown}"),),
+            commands=(remark("NODE_RANK=0 on the first host, 1 on the second"),),
+        )
 
 
 def _is_typed_on_each_host(process: ProcessEnv, kind: str) -> bool:

@@ -304,6 +304,7 @@ def _devices_of(launch: Launch, absent: MissingRanks) -> dict[int, int]:
 
 def _wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
     """A problem if scripts start more or fewer ranks than they announce; a text if that is not certain."""
+    yield from _another_world(names)
     scripts, world = ranks_by_script(names.launch), world_said(names.launch)
     if world is None or world.value is None:
         return
@@ -359,6 +360,25 @@ def _fewer(names: LaunchNames, ranks: list[ProcessEnv], world: LaunchNumber, cer
     if certain:
         return problem
     return replace(problem, severity=Severity.WARN, confidence=Confidence.SUSPECT)
+
+
+def _another_world(names: LaunchNames) -> Iterator[Problem]:
+    """The problem of ranks whose WORLD_SIZE is not the number of those that their launcher starts."""
+    process, said = names.launch.told[0], "WORLD_SIZE"
+    agent = launcher(process)
+    if (
+        agent is None
+        or len(names.launch.told) > 1
+        or process.loop
+        or not agent.launcher.outer
+        or agent.command.inside
+    ):
+        return
+    told, started = LaunchNumber(said, process.env.get(said, "")), agent.world
+    is_rank = agent.command.program.endswith(".py") and "RANK" in (*process.env, *process.unknown)
+    if is_rank and told.value and started and started.value and told.value != started.value:
+        what = f"{agent.launcher.name} starts another number of ranks than WORLD_SIZE tells them"
+        yield _miscounted(names, [process], told, started.value, what)
 
 
 def _miscounted(

@@ -405,6 +405,11 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"at most {like}, replicas × slotsPerWorker",
             f"-np {like}, or more workers",
         ),
+        "pods": (
+            f"the manifest starts another number of pods than its launcher waits for: {words}",
+            f"{like}, the number of pods",
+            f"--nnodes={like}, or as many pods as it says",
+        ),
         "indexed": (
             "the pods of the Job have no number: JOB_COMPLETION_INDEX is empty in each",
             "completionMode: Indexed",

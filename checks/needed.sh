@@ -1,16 +1,16 @@
-l() { h=
+l() { h= k=${2-}$1; set -- "${2:+$HOME}$1"
   if ! [ -e "$1" ]; then
     if [ -d "${1%/*}/" ]; then
       h=missing: b=${1##*/} m=0
       for n in "${1%/*}/${b%"${b#?}"}"*".${b##*.}"; do
         m=$((m+1)); [ $m -lt 9 ] && [ -e "$n" ] && h="$h ${n##*/}"
       done
-    else printf '%s\n' "$1"; fi
+    else printf '%s\n' "$k"; fi
   elif [ -d "$1" ]; then h='a folder'; [ -x "$1" ] || h='not readable'
   elif ! [ -r "$1" ] && ! [ -x "$1" ]; then h='not readable'
   elif [ -f "$1" ] && ! [ -s "$1" ]; then case "$1" in /proc/*|/sys/*) ;; *) h=empty;; esac
   elif [ -f "$1" ] && ! [ -x "$1" ]; then h='not executable'; fi
-  [ -z "$h" ] || printf '%s %s\n' "$h" "$1"
+  [ -z "$h" ] || printf '%s %s\n' "$h" "$k"
 }
 ( {
 echo look

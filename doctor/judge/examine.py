@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -180,7 +180,9 @@ def _judged(
     """The findings, and the results as they are waived."""
     checks = {check.id: check for check in prepared.checks}
     waive = waiving(recording.wishes.waivers, recording.started[:10])
-    found, waived = fold_findings(results, checks, _views(facts), playbook.fill, _vendors(facts), waive)
+    devices = facts.all(DEVICES).items()
+    vendors = {host: frozenset(v.name for v in VENDORS if own.of(v).numbers) for host, own in devices}
+    found, waived = fold_findings(results, checks, _views(facts), playbook.fill, vendors, waive)
     return fitting(found, recording, prepared.name, checks, facts), waived
 
 
@@ -254,14 +256,6 @@ def _views(facts: Facts) -> Views:
     """Only the host's own network namespace shows the size of its neighbour table."""
     views = {host: facts.known(host, VIEW, View.HOST) for host in facts.hosts}
     return Views(views, {host for host in facts.hosts if isinstance(facts.get(host, NEIGHBOURS), int)})
-
-
-def _vendors(facts: Facts) -> Mapping[str, frozenset[str]]:
-    """Host -> names of the vendors whose devices were found there."""
-    return {
-        host: frozenset(vendor.name for vendor in VENDORS if devices.of(vendor).numbers)
-        for host, devices in facts.all(DEVICES).items()
-    }
 
 
 def _running(recording: Recording, facts: Facts) -> tuple[str, ...]:

@@ -44,14 +44,17 @@ def pods_elsewhere(text: str, file: str, masters: Iterable[str]) -> Iterator[Sli
         workers = _table(_table(spec.get("mpiReplicaSpecs")).get("Worker")).get("replicas")
         each = spec.get("slotsPerWorker", 1)
         slots = workers * each if isinstance(workers, int) and isinstance(each, int) else 0
-        devices = max((int(n) for pod in pods if (n := _devices(pod)).isdecimal()), default=0)
+        devices = max((int(has) for pod in pods if (has := _devices(pod)).isdecimal()), default=0)
+        same = {"StatefulSet": "replicas", "Job": "completions"}.get(tree["kind"], "")
+        sized = [*_replicas(tree).values()] or [{"replicas": spec.get(same, 0)}]
         free = re.search("oversubscribe|Implementation (?!OpenMPI)", words)
         for kind, option, most in (
             ("limits", r"nproc[_-]?per[_-]?node", devices),
             ("workers", r"\s-np", slots),
+            ("pods", r"nnodes", 0 if "elasticPolicy" in spec else _pods(sized)),
         ):
-            said = re.search(rf"(?i){option}[= ](\d+)", words)
-            if said and most and int(said[1]) > most and not free:
+            said = re.search(rf"(?i){option}[= ](\d+)(?![\d:])", words)
+            if said and most and not free and ((n := int(said[1])) > most or (kind == "pods" and n < most)):
                 yield Slip(kind, "", _line(text, said[1]), said[0][-40:], like=str(most))
         numbered = spec.get("completionMode") == "Indexed" or tree["kind"] != "Job"
         if not numbered and "JOB_COMPLETION_INDEX" in words:
@@ -98,19 +101,25 @@ def _replicas(tree: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def _by_operator(
     tree: Mapping[str, Any], replicas: Mapping[str, Mapping[str, Any]], container: Mapping[str, Any]
 ) -> dict[str, str]:
-    pods = sum(int(n) for each in replicas.values() if str(n := each.get("replicas", 1)).isdecimal())
     open_ports = map(_table, _listed(container.get("ports")))
     ports = {port.get("name"): port.get("containerPort") for port in open_ports}
     devices = _devices(container)
     each = str(_table(tree.get("spec")).get("nprocPerNode") or "")
     each = each if each.isdecimal() else devices
     port = str(ports.get(_PORT_NAME) or _POD)
-    known = {"PET_NPROC_PER_NODE": each if each.isdecimal() else _POD, "PET_NNODES": str(pods)}
+    known = {
+        "PET_NPROC_PER_NODE": each if each.isdecimal() else _POD,
+        "PET_NNODES": str(_pods(replicas.values())),
+    }
     if elastic := _table(_table(tree.get("spec")).get("elasticPolicy")):
         backend = shlex.quote(str(elastic.get("rdzvBackend", "c10d")))
         return known | {"PET_NNODES": _POD, "PET_RDZV_BACKEND": backend, "PET_RDZV_ENDPOINT": _POD}
     known |= {"PET_MASTER_PORT": port, "MASTER_PORT": port}
     return known | {"PET_MASTER_ADDR": _POD, "PET_NODE_RANK": _POD, "MASTER_ADDR": _POD, "RANK": _POD}
+
+
+def _pods(sized: Iterable[Mapping[str, Any]]) -> int:
+    return sum(int(n) for each in sized if str(n := each.get("replicas", 1)).isdecimal())
 
 
 def _devices(container: Mapping[str, Any]) -> str:

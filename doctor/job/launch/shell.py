@@ -35,7 +35,7 @@ _ENDS = frozenset({"wait", "kill", "pkill", "killall", "fg"})
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
 _IMAGES = (".sif", ".simg", ".sqsh")
-_PATH = re.compile(r"/[\w./@+,=:-]{1,400}")
+_PATH = re.compile(r"(?:\$HOME)?/[\w./@+,=:-]{1,400}")
 _TOLD = sections(__file__, "needs.txt")
 _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
@@ -83,7 +83,7 @@ def _may_be_made(path: str, kind: str, text: str) -> bool:
     if kind in _MADE_BY and re.search(_MADE_BY[kind], text):
         return True
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
-    shown = "|".join(map(re.escape, (path, *folders[1:])))
+    shown = "|".join(map(re.escape, (path, *folders[1:]))).replace(r"\$HOME", r"(?:~|\$\{?HOME\}?)")
     return bool(re.search(rf"{_MAKES}.*(?:{shown})|(?:{shown}).*(?:\|\|(?!.*\bexit\b)|2>/dev/null)", text))
 
 
@@ -344,7 +344,7 @@ class _Shell(ShellWithScripts):
         if line[0].endswith("activate"):
             name = line[1] if len(line) == 2 else found[1] if found else ""
             by_name = self.conda and "/" not in name and name not in ("", "base")
-            self.environment = name if name.startswith("/") and self.decided("") else ""
+            self.environment = name if _PATH.fullmatch(name) and self.decided("") else ""
             if not (by_name and self.brings):
                 self._need([f"{self.conda}/envs/{name}" if by_name else line[-1]], "env" if by_name else "")
 
@@ -353,8 +353,8 @@ class _Shell(ShellWithScripts):
         goes to, and not brought there.
         """
         for word in words if not self.hidden and self.decided("") and not (self.on and self.brings) else ():
-            if _PATH.fullmatch(word):
-                self.needs.setdefault((word, kind), set()).add(self.on)
+            if _PATH.fullmatch(path := word.replace("${HOME}", "$HOME")):
+                self.needs.setdefault((path, kind), set()).add(self.on)
 
     def _by_variables(self, prefix: Mapping[str, expand.Value], line: Sequence[str]) -> tuple[str, ...]:
         """The launcher that a program starts with options from its variables; nothing if it starts none."""

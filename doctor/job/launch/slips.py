@@ -38,7 +38,7 @@ class Slip:
     @property
     def path(self) -> str:
         """What the hosts are asked for."""
-        return "" if self.name or self.words[:1] != "/" else self.words
+        return self.words if not self.name and self.words.startswith(("/", "$HOME/")) else ""
 
 
 class SlipsOf:

@@ -171,6 +171,11 @@ POD = "{{name: a, image: b, command: [{}], resources: {{limits: {{{}: {}}}}}}}"
         ("PyTorchJob", "nprocPerNode: '8'", "torchrun, t.py", 8, ""),
         ("PyTorchJob", "nprocPerNode: auto", "torchrun, t.py", 4, ""),
         ("PyTorchJob", "a: b", "torchrun, --nproc_per_node=8, t.py", 4, "than it gives it devices"),
+        ("PyTorchJob", "a: b", "torchrun, --nnodes=2, t.py", 4, "another number of pods"),
+        ("PyTorchJob", "a: b", "torchrun, --nnodes=4, t.py", 4, "another number of pods"),
+        ("PyTorchJob", "a: b", "torchrun, --nnodes=3, t.py", 4, ""),
+        ("PyTorchJob", "a: b", "torchrun, '--nnodes=1:4', t.py", 4, ""),
+        ("PyTorchJob", "elasticPolicy: {minReplicas: 1}", "torchrun, --nnodes=2, t.py", 4, ""),
     ],
 )
 def test_sizes_of_a_manifest(

@@ -69,9 +69,19 @@ def test_the_look_at_the_files() -> None:
     assert parsed == [{}, {}, {"/a b": "missing", "/c": "not readable", "/d.py": "missing: e.py"}], (
         "nothing to look for is not missing"
     )
+    home = NEEDED_FILES.parse(Capture("missing-files", 0, "look\n$HOME/a b\nnot readable $HOME/c\nlooked\n"))
+    assert home == {"$HOME/a b": "missing", "$HOME/c": "not readable"}
     for cut in ("look\n", "look\n/images/train.sif\n"):
         with pytest.raises(UnreadableOutput):
             NEEDED_FILES.parse(Capture("missing-files", 0, cut))
+
+
+def test_home_is_that_of_each_host(tmp_path: Path) -> None:
+    launch = read(tmp_path, f"{TORCHRUN} train.py --config ~/a.yaml\n")
+    looked = {"node1": {}, "node2": {"$HOME/a.yaml": "missing"}}
+    ((found,), _) = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
+    assert found.hosts == ("node2",)
+    assert found.commands == ("ls -ld $HOME/a.yaml",)
 
 
 @pytest.mark.parametrize(("state", "kinds"), [("missing: site /opt", ["warn"]), ("", [])])

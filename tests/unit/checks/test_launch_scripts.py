@@ -111,6 +111,25 @@ def test_ranks_that_are_started_one_after_another(tmp_path: Path) -> None:
     }
 
 
+BY_SRUN = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2\nexport MASTER_ADDR=node1 WORLD_SIZE={}\n"
+
+
+@pytest.mark.parametrize(
+    ("world", "command", "told"),
+    [
+        ("$SLURM_NNODES", "srun bash -c 'RANK=$SLURM_PROCID python t.py'", True),
+        ("$SLURM_NTASKS", "srun bash -c 'RANK=$SLURM_PROCID python t.py'", False),
+        ("$SLURM_NNODES", "srun --ntasks-per-node=1 python t.py", False),
+        ("$SLURM_NNODES", "for n in a b; do srun -N1 -n1 -w $n python t.py & done; wait", False),
+    ],
+)
+def test_ranks_that_are_told_another_number_of_them(
+    world: str, command: str, told: bool, tmp_path: Path
+) -> None:
+    of = offline(tmp_path, f"{BY_SRUN.format(world)}{command}\n", hosts=2)
+    assert ("starts another number of ranks" in faults(of).get("launch-ranks", "")) is told
+
+
 TORCHRUN = "torchrun --nnodes=2 --nproc_per_node=4 --node_rank={} --master_addr=192.168.7.1 t.py"
 
 

@@ -184,7 +184,8 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
             local = slip.kind == "network" and not any(_spans(process) for process in launch.told)
             if not (slip.name or slip.path or alone or local):
                 yield _problem(launch, slip)
-        for process in launch.told if not launch.live else ():
+        fewer = any(slip.kind == "nodes" for slip in launch.slips)  # then srun has no other node
+        for process in launch.told if not (launch.live or fewer) else ():
             yield from _other_tasks(launch, process)
 
 

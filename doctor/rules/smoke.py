@@ -128,8 +128,7 @@ def _why_unsure(result: SmokeResult, slow: Sequence[int]) -> str:
             f"the processors of {hosts} were also used by others: its ranks waited for one for up to "
             f"{100 * max(shares):.0f} % of their time"
         )
-    unsure = "in steps that differed too much from each other to be sure"
-    return f"{unsure}{_busy(result, slow)}"
+    return f"in steps that differed too much from each other to be sure{_busy(result, slow)}"
 
 
 def _busy(result: SmokeResult, ranks: Iterable[int]) -> str:

@@ -178,7 +178,8 @@ def _verdict(case: HangCase, finding: HangFinding, limit: float, pace: float) ->
         if case.timed and still is not None and still < min(limit, case.job.age):
             said = f"No rank has been in a collective for {int(still)} s; this may be normal."
             return HangState.WAITS, said
-        return HangState.WAITS if case.job.age < limit else HangState.UNKNOWN, finding.sentence
+        young = case.job.age < limit and not finding.named
+        return HangState.WAITS if young else HangState.UNKNOWN, finding.sentence
     waits = f"waits for {who}" if finding.named else "waits"
     if still is None or (still < limit and not case.timed):
         return HangState.UNKNOWN, f"The job {waits}, and nothing shows for how long."

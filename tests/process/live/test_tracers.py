@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from doctor.live.onhost import proc
+from tests.support.command import await_true
 
 SLEEPS = "import signal, sys, time; {0}print('ready', flush=True); time.sleep(100)"
 HOLDS = """
@@ -40,7 +41,8 @@ def seen(pid: int) -> "dict[str, object]":
 
 def test_a_process_that_is_held_names_its_tracer_and_one_that_runs_has_none() -> None:
     with running(SLEEPS.format("")) as held:
-        assert (seen(held.pid)["state"], seen(held.pid)["tracer"]) == ("S", "")
+        await_true(lambda: seen(held.pid)["state"] == "S", "a process that sleeps")
+        assert seen(held.pid)["tracer"] == ""
         with running(HOLDS, str(held.pid)) as tracer:
             look = seen(held.pid)
             assert look["state"] == "t"

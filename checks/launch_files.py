@@ -74,9 +74,9 @@ def launch_files_missing(
     Why it matters: the ranks of a host without the container image, the training script, the interpreter or
     the environment end at once, and those of the other hosts wait for them until they time out.
 
-    How it is known: from the absolute paths in the scripts of --launch: the image of singularity or
-    apptainer, the program and its interpreter, the folder in which it starts, what is sourced, and
-    configurations, models and data that options name (--deepspeed, --config, --load, --data-path, …): of
+    How it is known: from the absolute paths in the scripts of --launch, and those below home: the image of
+    singularity or apptainer, the program and its interpreter, the folder in which it starts, what is sourced,
+    and configurations, models and data that options name (--deepspeed, --config, --load, --data-path, …): of
     Megatron's data both files, .bin and .idx. The environment that is activated, by its path, or by a name
     below the conda that the script sources. Each host is asked whether they exist, are empty, and may be read
     by this user; nothing is run or read. What ssh starts alike on all hosts of the job is looked for there,

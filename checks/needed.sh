@@ -1,4 +1,5 @@
-l() { h= k=${2-}$1; set -- "${2:+$HOME}$1"
+l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
+  set -- "${2:+$HOME}$1"
   if ! [ -e "$1" ]; then
     if [ -d "${1%/*}/" ]; then
       h=missing: b=${1##*/} m=0

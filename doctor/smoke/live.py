@@ -44,8 +44,7 @@ class LiveRank:
     @property
     def phase(self) -> str:
         told = self.entered[-1][0] if self.entered else "spawned"
-        seen = self.sample.phase if self.sample else "spawned"
-        return max(told, seen, key=PHASES.index)
+        return max(told, self.sample.phase if self.sample else "spawned", key=PHASES.index)
 
     @property
     def ended_badly(self) -> bool:

@@ -47,11 +47,12 @@ def pods_elsewhere(text: str, file: str, masters: Iterable[str]) -> Iterator[Sli
         devices = max((int(has) for pod in pods if (has := _devices(pod)).isdecimal()), default=0)
         same = {"StatefulSet": "replicas", "Job": "completions"}.get(tree["kind"], "")
         sized = [*_replicas(tree).values()] or [{"replicas": spec.get(same, 0)}]
+        fixed = "elasticPolicy" not in spec and all("nnodes" in str(of) for of in _replicas(tree).values())
         free = re.search("oversubscribe|Implementation (?!OpenMPI)", words)
         for kind, option, most in (
             ("limits", r"nproc[_-]?per[_-]?node", devices),
             ("workers", r"\s-np", slots),
-            ("pods", r"nnodes", 0 if "elasticPolicy" in spec else _pods(sized)),
+            ("pods", r"nnodes", _pods(sized) * fixed),
         ):
             said = re.search(rf"(?i){option}[= ](\d+)(?![\d:])", words)
             if said and most and not free and ((n := int(said[1])) > most or (kind == "pods" and n < most)):

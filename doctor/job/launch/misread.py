@@ -100,7 +100,7 @@ def _at(text: str, kind: str, place: int, words: str = "", like: str = "", name:
         name,
         line + 1,
         words or text.split("\n")[line].strip()[:160],
-        needed=kind not in ("unread", "limit", "short", "pinned", "forward"),
+        needed=not name and kind not in ("unread", "limit", "short", "pinned", "forward"),
         like=like,
     )
 

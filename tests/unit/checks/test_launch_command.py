@@ -190,6 +190,20 @@ def test_sizes_of_a_manifest(
     assert [says in each.summary for each in found] == [True] * bool(says)
 
 
+def test_a_pod_that_starts_no_launcher_is_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    own, worker = (
+        POD.format(each, "nvidia.com/gpu", 8) for each in ("python, s.py", "torchrun, --nnodes=2, t.py")
+    )
+    for first, told in ((own, 0), (worker, 1)):
+        path.write_text(
+            SIZES.format(
+                kind="PyTorchJob", more="a: b", replicas="pytorchReplicaSpecs", first=first, other=worker
+            )
+        )
+        assert len(judged("launch-command", [read_launch_files([path])], a_plan("gloo", 2))[0]) == told
+
+
 JOB = """
 apiVersion: batch/v1
 kind: Job

@@ -321,7 +321,7 @@ def _wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
             world,
             1,
             "the ranks are started one after another: the first waits for the others until it gives up",
-            f"{'ssh -n …' if launcher(behind[0]) else 'python …'} &  # and `wait` after the loop",
+            f"{'ssh -n …' if launcher(behind[0]) else 'python …'} &  # and `wait` at the end",
         )
         return
     ranks = [process for processes in scripts.values() for process in processes]

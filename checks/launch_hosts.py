@@ -769,8 +769,11 @@ def _same_ranks(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
                 "count the ranks of a host from a number that is set on each; or --launch with all scripts"
             ),
         )
-    elif _meet_on_their_host(ranks):
-        yield _one_host(names, ranks, plan, f"{started} of {world.said}={world.text}", world.said)
+    elif not any(each.apart or each.chosen for each in ranks):
+        all_here = _one_host(names, ranks, plan, f"{started} of {world.said}={world.text}", world.said)
+        summary = "the script starts all ranks of the job on the host that runs it"
+        alone = _meet_on_their_host(ranks)
+        yield all_here if alone else replace(all_here, summary=summary, severity=Severity.WARN)
 
 
 def _meet_on_their_host(ranks: Sequence[ProcessEnv]) -> bool:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from doctor.api import (
     PLAN,
+    Backend,
     Confidence,
     Damage,
     Evidence,
@@ -55,6 +56,8 @@ OF_SEVERAL_HOSTS = frozenset(
         "last",
         "few",
         "forward",
+        "redraws",
+        "hurry",
     }
 )
 
@@ -167,14 +170,18 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     must be as many tasks as its hosts, and the script must ask for as many nodes. Rank 0 is on the first host
     of a list, and so must the master be. A master that is a pod of a StatefulSet has its name below the
     serviceName of this. A container with a network of its own is not reached from other hosts, unless it
-    publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, not fewer hosts than --num_nodes, no other
-    host and no other slot in --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins at the
-    port that the head opens. ssh in a loop over the lines of a file reads the rest of them, unless it has -n,
-    -f, an input of its own or a & behind it. Quotes around several options make one word of them. The sizes
-    of Lightning's Trainer must be those of srun; a manifest must give its containers as many devices as
-    ranks, an MPIJob as many slots. All names of scontrol are no master. A batch script that asks for as many
-    nodes as its launcher has hosts, and starts it with nothing that goes to other nodes, starts it on the
-    first alone.
+    publishes a port. DeepSpeed and Open MPI take `NAME slots=N` in a hostfile; DeepSpeed takes not fewer
+    hosts than --num_nodes, no other host and no other slot in --include or --exclude, and fp16 or bf16, not
+    both. A worker of Ray joins at the port that the head opens. ssh in a loop over the lines of a file reads
+    the rest of them, unless it has -n, -f, an input of its own or a & behind it. Quotes around several
+    options make one word of them. The sizes of Lightning's Trainer must be those of srun; a manifest must
+    give its containers as many devices as ranks, an MPIJob as many slots. All names of scontrol are no
+    master. A batch script that asks for as many nodes as its launcher has hosts, and starts it with nothing
+    that goes to other nodes, starts it on the first alone; one that asks for fewer devices on a node than its
+    launcher has ranks there leaves some without. A launcher knows few values of --nproc_per_node and
+    --rdzv_backend, and Python no module that is called like a file. A word like `exprot` before NAME= sets
+    nothing. What a loop draws for each host, hosts do not have in common. A container of Docker has 64 MB of
+    shared memory, unless it is given more.
 
     What to do: correct the line that the finding shows.
     """
@@ -182,7 +189,8 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
         for slip in launch.slips:
             alone = slip.kind in OF_SEVERAL_HOSTS and len(plan.hosts) < 2
             local = slip.kind == "network" and not any(_spans(process) for process in launch.told)
-            if not (slip.name or slip.path or alone or local):
+            other = slip.kind == "devices" and plan.backend.value is Backend.GLOO
+            if not (slip.name or slip.path or alone or local or other):
                 yield _problem(launch, slip)
         fewer = any(slip.kind == "nodes" for slip in launch.slips)  # then srun has no other node
         for process in launch.told if not (launch.live or fewer) else ():
@@ -426,6 +434,41 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "cores for each rank",
             "leave it out, or name all cores",
         ),
+        "value": (
+            "the launcher does not know this value: it stops at its start",
+            "a number, auto, gpu or cpu for --nproc_per_node; c10d, static or etcd-v2 for --rdzv_backend",
+            f"another value for {re.split('[= ]', words)[0]}",
+        ),
+        "module": (
+            f"-m takes the name of a module, and {words} is a file: Python stops when it has been imported",
+            words.removesuffix(".py").replace("/", "."),
+            f"-m {words.removesuffix('.py').replace('/', '.')}, or {words} without -m",
+        ),
+        "hurry": (
+            "the rendezvous gives up after seconds: hosts do not start at the same one",
+            "a minute or more, or the default of 600 seconds",
+            "leave the timeout out",
+        ),
+        "typo": (
+            "the shell has no such command: the variables are not set",
+            "export",
+            f"export {words.partition(' ')[2]}",
+        ),
+        "redraws": (
+            "the loop draws another number for each host: they do not meet",
+            "one number, drawn before the loop",
+            "set a variable before the loop, and use it in it",
+        ),
+        "shared": (
+            "the container has 64 MB of shared memory, as Docker gives it: a data loader or NCCL needs more",
+            "--ipc=host, or --shm-size=16g",
+            "add --ipc=host behind `run`",
+        ),
+        "devices": (
+            f"the batch script asks for {like} on a node, and its launcher starts more ranks there",
+            f"at most {like} ranks on a node",
+            "as many devices as ranks",
+        ),
         "network": (
             "the container has a network of its own: no other host reaches the master in it",
             "--network=host",
@@ -437,9 +480,9 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f'"enabled": false for one of {words} in {like}',
         ),
         "entry": (
-            "DeepSpeed stops at a line of its hostfile that it does not know",
+            f"{like} stops at a line of its hostfile that it does not know",
             "NAME slots=N",
-            f"{(words.split() or ['NAME'])[0]} slots=N",
+            f"{(re.split('[ :]', words) or ['NAME'])[0]} slots=N",
         ),
         "forward": (
             "Open MPI hands over only the variables that -x names: ranks on other hosts get no MASTER_ADDR",

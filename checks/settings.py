@@ -37,7 +37,7 @@ _TRUTH = ("(?i)y|yes|1|t|true|n|no|0|f|false", "0 or 1")
 _WHOLE = (r"\s*[+-]?[0-9].*", "a whole number")
 _SETTING = (
     r"\s*(?:expandable_segments\s*:\s*(?:True|False)|max_split_size_mb\s*:\s*(?:2[1-9]|[3-9]\d|\d{3,})"
-    r"|(?!expandable_segments|max_split_size_mb)\w+\s*:\s*(?:\[[^\]]*\]|[^,:=\s\[\]]+))\s*"
+    r"|(?!expand|max_split|garbage_collection(?!_threshold\b))\w+\s*:\s*(?:\[[^\]]*\]|[^,:=\s\[\]]+))\s*"
 )
 _ALLOCATES = (rf"(?:{_SETTING}(?:,{_SETTING})*)?,?", "NAME:VALUE, such as expandable_segments:True")
 OF_TORCH: Mapping[str, tuple[str, str]] = {
@@ -146,6 +146,8 @@ def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, 
         read = name.split("_")[1] in ("DISTRIBUTED", library, {"NCCL": "CUDA", "HCCL": "NPU"}.get(library))
         if read and (said := env.get(name)) is not None and not re.fullmatch(taken, said):
             yield name, said, words
+    if (said := env.get("JAX_COORDINATOR_ADDRESS")) and not re.search(r":\d+$|\$", said):
+        yield "JAX_COORDINATOR_ADDRESS", said, f"{said}:PORT"
     if (
         backend is Backend.NCCL
         and env.get("NCCL_NET", "").upper() == "IB"

@@ -39,8 +39,7 @@ def demo(name: str | None, request: Request) -> int:
         return _demo_of_job(chosen, request)
     recorded = load_demo(chosen)
     reading, report = judge_again(request, recorded)
-    taken = STDOUT in [path for _, path in outputs.files()]
-    out = sys.stderr if taken else sys.stdout
+    out = sys.stderr if STDOUT in [path for _, path in outputs.files()] else sys.stdout
     put(_first_lines(chosen, _of_what(reading)), out)
     if sys.stdout.isatty():  # without a terminal nothing is drawn, so do not wait
         play(recorded, progress_line(outputs))

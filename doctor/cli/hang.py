@@ -141,7 +141,6 @@ def tell_remedies(reasons: Mapping[str, UnreachedHost], asked: Collection[str]) 
         meant = probably(why.host, {*asked} - nameless) if why.host in nameless else ""
         alike.setdefault(f"Did you mean {meant}? {why.remedy}" if meant else why.remedy, []).append(why)
     for remedy, all_of in alike.items():
-        names = fold([why.host for why in all_of])
-        announce(f"{names}: {remedy}")
+        announce(f"{fold([why.host for why in all_of])}: {remedy}")
         for command in all_of[0].commands:
             tell(f"        {clean_line(spoken_command(command))}\n")

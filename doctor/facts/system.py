@@ -204,8 +204,7 @@ def _view(capture: Capture) -> View:
     )
     engine = re.compile(r"docker|kubepods|kubelet|containerd|containers/storage|libpod|/lxc")
     inside = engine.search(found.get(_CGROUP, "")) or (layers and engine.search(layers[0]))
-    marked = set(_MARKS) & found.keys()
-    return View.CONTAINER if marked or inside else View.HOST
+    return View.CONTAINER if set(_MARKS) & found.keys() or inside else View.HOST
 
 
 VIEW = Fact("view", Read((_CGROUP, _MOUNTS), there=_MARKS), _view)

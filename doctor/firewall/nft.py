@@ -22,8 +22,7 @@ MAX_MEMBERS = 12
 
 def rule_text(statements: list[Any]) -> str:
     """The rule on one line; long sets are cut, so that a report stays readable."""
-    words = [_statement(one) for one in statements]
-    text = " ".join(word for word in words if word)
+    text = " ".join(word for word in [_statement(one) for one in statements] if word)
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
 
 
@@ -186,8 +185,7 @@ def parse_nft(text: str, chains: str = "") -> tuple[RuleTable, ...]:
     if not text.strip():
         return ()
     try:
-        objects = msgspec.json.decode(text, type=_Ruleset).nftables
-        drafts = _gather(objects)
+        drafts = _gather(msgspec.json.decode(text, type=_Ruleset).nftables)
         _add_devices(drafts, parse_devices(chains))
         return tuple(_table(family, name, draft) for (family, name), draft in drafts.items())
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:

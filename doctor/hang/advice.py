@@ -132,8 +132,7 @@ def _without(job: RunningJob, named: Sequence[HangCulprit]) -> Iterator[str]:
 def _check(job: RunningJob, reach: Reach) -> str:
     npu = any(threads.uses_npu(rank.b) for rank in job.ranks)
     device = any(threads.uses_device(rank.b) for rank in job.ranks)
-    only = _NPU if npu else _NVIDIA if device else _NETWORK
-    return reach.check(job.hosts, only)
+    return reach.check(job.hosts, _NPU if npu else _NVIDIA if device else _NETWORK)
 
 
 def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -> str:
@@ -152,8 +151,7 @@ def _commands(
     each: HangCulprit, job: RunningJob, named: Sequence[HangCulprit], reach: Reach, sure: bool
 ) -> Iterable[str]:
     if each.cause is Cause.LINK:
-        hosts = dict.fromkeys(other.host for other in named)
-        yield reach.check(hosts, _NETWORK)
+        yield reach.check(dict.fromkeys(other.host for other in named), _NETWORK)
         return
     lost = next((one for one in job.lost if one.host == each.host), None)
     if each.cause is Cause.GONE and lost:

@@ -90,8 +90,7 @@ class PreparedExam:
 def facts_of(checks: Iterable[Check]) -> tuple[Fact[Any], ...]:
     """The facts that a host is asked for, for these checks. Whether a job runs there is said in any case."""
     asked = (need for check in checks for need in check.wanted if isinstance(need, Fact))
-    wanted = (*ALWAYS, PROCESSES_OF_JOBS, *asked)
-    return tuple({fact.name: fact for fact in wanted}.values())
+    return tuple({fact.name: fact for fact in (*ALWAYS, PROCESSES_OF_JOBS, *asked)}.values())
 
 
 def build_report(

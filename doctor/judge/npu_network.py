@@ -42,5 +42,4 @@ def why_unread(findings: Sequence[Finding], hosts: Collection[str]) -> tuple[str
             f"{number} checks need root" if number > 1 else "1 check needs root",
             "sudo -n was refused" if refused else "add --sudo",
         )
-    reasons = (f.reason for f in open_there if f.check in NPU_NETWORK)
-    return next(reasons, ""), ""
+    return next((f.reason for f in open_there if f.check in NPU_NETWORK), ""), ""

@@ -153,8 +153,7 @@ class Command:
         elif what == "typed":
             self._note(int(value))
         elif what == "printed":
-            totals = zip(self._copied, map(int, value.split()), strict=True)
-            self._asked.pop(0).update(totals)
+            self._asked.pop(0).update(zip(self._copied, map(int, value.split()), strict=True))
 
     def _catch(self) -> None:
         for number in FORWARDED:

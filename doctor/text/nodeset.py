@@ -242,8 +242,7 @@ def _element(text: str, piece: str) -> tuple[str, int]:
         raise UsageError(f"{shown(piece)} is not a node set: {shown(text)} has a step of 0")
     if len(first) != len(last) and (_padded(first) or _padded(last)):
         raise UsageError(f"{shown(piece)} is not a node set: the ends of {shown(text)} differ in width")
-    count = (int(last) - int(first)) // step + 1
-    return text, count
+    return text, (int(last) - int(first)) // step + 1
 
 
 def _padded(number: str) -> bool:

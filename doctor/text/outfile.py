@@ -150,8 +150,7 @@ def why_not_ours(folder: Path) -> str:
     leads there. Empty if it is ours alone, or does not exist yet. Raises no OSError.
     """
     try:
-        path = _behind_links_of_ours(folder)
-        about = path.lstat()
+        about = _behind_links_of_ours(folder).lstat()
     except _LinkOfAnother as link:
         return str(link)
     except OSError:  # it does not exist yet: we will create it

@@ -31,8 +31,7 @@ def escaped(json: str) -> str:
 
 
 def _in_json(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return re.sub("....", r"\\u\g<0>", units)
+    return re.sub("....", r"\\u\g<0>", character.encode("utf-16-be", "surrogatepass").hex())
 
 
 def _written(code: int) -> str:

@@ -332,8 +332,7 @@ def _types(look: Look | None, main: Thread | None, frames: Sequence[Frame]) -> b
 
 def frozen(member: JobMember) -> bool:
     """Whether a control group keeps it from running in both looks. Kernels show this in different ways."""
-    looks = (member.a, member.b)
-    return all(look is not None and _frozen(look) for look in looks)
+    return all(look is not None and _frozen(look) for look in (member.a, member.b))
 
 
 def _frozen(look: Look) -> bool:

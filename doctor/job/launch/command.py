@@ -131,8 +131,7 @@ def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> 
     inner = _read(given.rest, depth - 1) if known.outer else None
     shown = (*words[:begin], *given.shown, *(inner.shown if inner else given.rest[:1]))
     if inner is not None and inner.launcher is not None:
-        sets = {**given.sets, **inner.sets}
-        return replace(inner, sets=sets, shown=shown, inside=True)
+        return replace(inner, sets={**given.sets, **inner.sets}, shown=shown, inside=True)
     program = inner.program if inner else program_name("".join(given.rest[:1]))
     partly = given.partly or (inner is None and any(map(is_open, given.rest[:1])))
     return LaunchCommand(

@@ -44,6 +44,10 @@ from doctor.job.launch.variables import kept
 from doctor.text.redact import redact
 from doctor.text.textfile import read_text, refuse, shown
 
+_HERE = re.compile(
+    r"(?ms)^[ \t]*cat[ \t]*(?:>(?!>)(?P<to>[^\n<>]+))?<<-?[ \t]*\\?['\"]?(?P<end>\w+)['\"]?[ \t]*"
+    r"(?:>(?!>)(?P<or_to>[^\n<>]+))?\n(?P<body>.{0,4000}?)\n[ \t]*(?P=end)[ \t]*$"
+)
 LIMIT = 256_000
 """The most bytes of one file: more than any environment or launch script needs."""
 MOST_NEEDS = 32
@@ -112,7 +116,7 @@ def _read_file(path: Path, name: str, slots: Slots) -> Launch:
     if is_dump(text):
         return Launch(name, (_of_variables(file, name, *read_dump(text)),), complete=False)
     try:
-        script = read_script(without_comments(text), home, _read_sourced)
+        script = read_script(without_comments(text), home, partial(_read_here, text, home))
     except ShellError as error:
         if not is_env_file(text):
             raise InputErrors([Mistake(file, error.line, error.message)]) from None
@@ -268,8 +272,26 @@ def _read_sourced(path: str) -> str | None:
 
 def _read_of(one: ShellCommand, script: str, said: str) -> str | None:
     """A file that a command names: its program, or another one that its script does not write."""
+    if not one.folder or one.apart:
+        return None
     kept = said.endswith(".py") or is_only_given(said, script)
-    return _read_sourced(os.path.join(one.folder, said)) if kept and one.folder and not one.apart else None
+    path = os.path.normpath(os.path.join(one.folder, said))
+    return _read_sourced(path) if kept else _written(path, script, one.folder)
+
+
+def _read_here(text: str, home: str, path: str) -> str | None:
+    """A file that a script sources or gives to a launcher, as the script writes it or as it is here."""
+    return _written(path, text, home) or _read_sourced(path)
+
+
+def _written(path: str, text: str, folder: str) -> str | None:
+    """What the script writes to a file by a here-document, if nothing else changes it."""
+    for found in _HERE.finditer(text):
+        names = re.findall(r"[\w./-]+", found["to"] or found["or_to"])
+        here = [os.path.normpath(os.path.join(folder, name)) for name in names]
+        if here == [path] and is_only_given(path, text.replace(found[0], "")):
+            return found["body"]
+    return None
 
 
 def _find_tables(

@@ -7,7 +7,7 @@ from functools import lru_cache
 from doctor.job.launch.command import only_looks, read_command
 from doctor.job.launch.launchers.deepspeed import CONFIGS
 
-_TAKES = rf"--?(?:hostfile|machine-?file|f|H|{'|'.join(CONFIGS)})(?:=|\s+)[^\s;|&]{{0,300}}"
+_TAKES = rf"--?(?:hostfile|machine-?file|f|H|config[_-]file|{'|'.join(CONFIGS)})(?:=|\s+)[^\s;|&]{{0,300}}"
 """What stands before the name of a file that is only read."""
 _SETS = r"(?:export\s+)?(\w+)\+?=(?:\"[^\"`(]*\"|'[^']*'|\([^()`]*\)?|[^\s\"'`()]*)\s*$"
 _BEGINS = r"(?:\s|\b(?:if|then|else|do|time)\s|[!{(])*"

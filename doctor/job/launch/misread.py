@@ -10,6 +10,7 @@ from doctor.job.launch.given_files import commands_of
 from doctor.job.launch.indirect_options import read_directives
 from doctor.job.launch.launchers import COMMANDS
 from doctor.job.launch.launchers.deepspeed import DEEPSPEED
+from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.job.launch.launchers.srun import SRUN
 from doctor.job.launch.options import OF_AN_EDITOR, read_options
 from doctor.job.launch.shell import ShellScript
@@ -59,7 +60,8 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
             lost = re.search(pattern, "\t".join(one.words))
             name = next(iter(sorted({"MASTER_ADDR", "RANK"} & one.names)), "") if kind == "drops" else ""
             if lost and (name or kind != "drops"):
-                yield Slip(kind, name, one.line, lost[1].replace("\t", " ")[:160], needed=kind != "taken")
+                said = lost[1].replace("\t", " ")[:160]
+                yield Slip(kind, name, one.line, said, needed=kind not in ("taken", "hurry"))
         yield from _behind(one)
         yield from _of_trainer(one, read)
         yield from _deepspeed(one, read)
@@ -100,7 +102,7 @@ def _at(text: str, kind: str, place: int, words: str = "", like: str = "", name:
         name,
         line + 1,
         words or text.split("\n")[line].strip()[:160],
-        needed=not name and kind not in ("unread", "limit", "short", "pinned", "forward"),
+        needed=not name and kind not in ("unread", "limit", "short", "pinned", "forward", "shared"),
         like=like,
     )
 
@@ -137,7 +139,8 @@ def _fewer_nodes(lines: Sequence[ShellCommand], text: str, script: ShellScript) 
     """A launcher for more hosts than its batch script asks for, unless several such jobs may be one; and one
     that this script starts on the first of them alone.
     """
-    nodes = read_directives(text).variables.get("SLURM_NNODES", "")
+    asks = read_directives(text).variables
+    nodes, devices = asks.get("SLURM_NNODES", ""), asks.get("SLURM_GPUS_ON_NODE", "")
     spread = (
         script.unread or lines[0].words[0][:1] in "$`" or runs_on_others(re.sub(_DIRECTIVE, "", script.text))
     )
@@ -145,6 +148,10 @@ def _fewer_nodes(lines: Sequence[ShellCommand], text: str, script: ShellScript) 
         known, (hosts, rank) = one.command.launcher, map(one.command.options.get, ("nnodes", "node_rank"))
         if known is None or known.outer or _MANY.search(text) or (rank and "SLURM_" not in rank):
             continue
+        each = one.command.options.get("nproc_per_node", "")
+        if re.fullmatch(r"\d{1,4} \d{1,4}", f"{each} {devices}") and int(each) > int(devices):
+            place = re.search(rf"(?m)^{SRUN.directive}\s.*--(?:gres|gpu).*", text)
+            yield _at(text, "devices", place.start() if place else 0, like=f"{devices} devices")
         asked = re.search(rf"(?m)^{SRUN.directive}\s.*?(?:-N|--nodes)\b.*", text)
         if asked and hosts and re.fullmatch(r"\d{1,6}", hosts) and int(hosts) > int((nodes or hosts)[:6]):
             yield _at(text, "nodes", asked.start(), like=f"{known.options.spelled('nnodes')}={hosts}")
@@ -179,17 +186,22 @@ def _of_trainer(one: ShellCommand, read: Read) -> Iterator[Slip]:
 
 
 def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:
-    """What DeepSpeed refuses in its configuration and its hostfile."""
+    """What DeepSpeed refuses in its configuration, and it and Open MPI in a hostfile."""
     _, file, config = configuration_of(one.words, lambda said: read(one, said))
     parts = ((name, config.get(name)) for name in ("fp16", "bf16", "bfloat16"))
     on = [name for name, part in parts if isinstance(part, dict) and part.get("enabled") is True]
     if "fp16" in on and len(on) > 1:
         yield Slip("types", "", one.line, f"{on[0]} and {on[1]}", like=basename(file))
-    said = (one.command.option("hostfile") or "") if one.command.launcher is DEEPSPEED else ""
+    flags = {"-x", "-mca", "--mca", "--allow-run-as-root"}
+    open_mpi = one.command.launcher is MPIRUN and not flags.isdisjoint(one.words)
+    entry = r"[^:]*$|.*:.*:" if open_mpi else r"\S+\s+slots=\d"
+    said = (one.command.option("hostfile") or "") if open_mpi or one.command.launcher is DEEPSPEED else ""
     rows = [row.partition("#")[0].strip() for row in ((said and read(one, said)) or "").splitlines()]
     for number, row in enumerate(rows, 1):
-        if row and not re.match(r"\S+\s+slots=\d", row):
-            yield Slip("entry", "", number, row[:160], basename(said))
+        if row and not re.match(entry, row):
+            yield Slip(
+                "entry", "", number, row[:160], basename(said), like="Open MPI" if open_mpi else "DeepSpeed"
+            )
     found = (re.match(r"(\S+)\s+slots=(\d{1,5})", row) for row in rows)
     hosts = {each[1]: int(each[2]) for each in found if each}
     asked = one.command.option("nnodes") or ""

@@ -119,8 +119,7 @@ def _split(told: list[ProcessEnv]) -> Iterator[list[ProcessEnv]]:
     ranks = [each for each in told if rank_env.role_of(each) != "agent"] or told
     agents = [] if ranks is told else [each for each in told if rank_env.role_of(each) == "agent"]
     for key in (_home, *_KEYS):
-        groups = grouped((key(each), each) for each in ranks)
-        parts = _apart(list(groups.values()), key)
+        parts = _apart(list(grouped((key(each), each) for each in ranks).values()), key)
         if len(parts) > 1:
             for part in parts:
                 yield from _split([*part, *_agents_of(part, agents, parts)])

@@ -260,6 +260,7 @@ class _Shell(ShellWithScripts):
             return
         if line[0] in ("cd", "pushd"):
             given = [word for word in line[1:] if word not in ("-P", "-L", "--")]
+            self._need(given[:1])
             self.move(given[0] if len(given) == 1 else None)
         elif line[0] == "popd":
             self.move("-")

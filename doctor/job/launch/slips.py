@@ -38,7 +38,7 @@ class Slip:
     @property
     def path(self) -> str:
         """What the hosts are asked for."""
-        return self.words if not self.name and self.words.startswith(("/", "$HOME/")) else ""
+        return self.words if not self.name and re.fullmatch(r"(?:\$HOME)?/\S*", self.words) else ""
 
 
 class SlipsOf:

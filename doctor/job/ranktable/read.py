@@ -50,8 +50,7 @@ def read_table(text: str) -> tuple[RankTable | None, tuple[Flaw, ...]]:
             flaws.append(UnplacedFlaw(places.first, None, "is not a rank table", _EXPECTED))
         return None, settle(flaws, places)
     fields = Fields(places, outline(places.text))
-    table = _read(fields, TableNode(value, ()), text)
-    return table, settle([*flaws, *fields.flaws], places)
+    return _read(fields, TableNode(value, ()), text), settle([*flaws, *fields.flaws], places)
 
 
 def judge(table: RankTable, product: str | None = None) -> tuple[Flaw, ...]:

@@ -266,8 +266,7 @@ def _fetch_all(
             taken[outcome.host] = _unpack_answer(outcome, tokens[outcome.host], folder, wanted.a_host)
         done = len(hosts) - len(waiting)
         session.line(Stage("logs", f"{done} answered", done, len(hosts), waiting=waiting, limit=way.timeout))
-    ordered = {host.name: taken[host.name] for host in hosts if host.name in taken}
-    return ordered, silent
+    return {host.name: taken[host.name] for host in hosts if host.name in taken}, silent
 
 
 def _unpack_answer(answer: Answer, token: str, folder: Path, limit: int) -> HostLogs:

@@ -143,8 +143,7 @@ def _of_table(
             continue
         ips = [ip for each in said if (ip := bare(each)[0])]
         by_ip = (next(iter(addresses[ip])) for ip in ips if len(addresses[ip]) == 1)
-        by_name = (names[each] for each in said if each in names)
-        name = next(chain(by_ip, by_name, said))
+        name = next(chain(by_ip, (names[each] for each in said if each in names), said))
         for ip in ips:
             addresses[ip].add(name)
         for entry in server.entries:
@@ -231,8 +230,7 @@ def covers(one: Party, other: Party) -> bool:
         return False
     pairs = ((one.rank, other.rank), (one.host, other.host), (one.pid, other.pid), (one.device, other.device))
     known = [(a, b) for a, b in pairs if a is not None and b is not None]
-    same = any(a is not None and a == b for a, b in pairs[:3])
-    return same and all(a == b for a, b in known)
+    return any(a is not None and a == b for a, b in pairs[:3]) and all(a == b for a, b in known)
 
 
 def apart(one: Party, other: Party) -> bool:

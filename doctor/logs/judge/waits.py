@@ -106,8 +106,7 @@ def behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         if what == "enqueued" and not case.waiting.isdisjoint(ranks):
             continue  # it waits itself, in another group
         two = len(at) == 2 and (what == "waited in" or len(case.covered) > 2)
-        chosen = tuple(sorted(at)) if two else ranks
-        parties = tuple(_one(case, rank) for rank in chosen)
+        parties = tuple(_one(case, rank) for rank in (tuple(sorted(at)) if two else ranks))
         says = (
             f"{who([_one(case, r) for r in ranks])} {'were' if len(ranks) > 1 else 'was'} behind: operation "
             f"{least} was the last that {'they' if len(ranks) > 1 else 'it'} {what}, of {most}"

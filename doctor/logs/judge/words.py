@@ -82,8 +82,7 @@ def ended(event: Event) -> str:
         return f"was ended by its launcher ({signal_name(number)})" if number else "was ended by its launcher"
     if number is not None:
         return f"died of {signal_name(number)}"
-    code = exit_of(event.sighting)
-    return f"ended with exit code {code}"
+    return f"ended with exit code {exit_of(event.sighting)}"
 
 
 def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -> str:

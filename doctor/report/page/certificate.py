@@ -74,8 +74,7 @@ def _floors(report: Report) -> Iterator[tuple[card.Cell, ...]]:
 
 def _stands(report: Report, check: str, floor: str, measured: str) -> card.Words:
     """An open question about pairs concerns their floor, one about collectives the floors that it names."""
-    judged = check in report.checks.scopes and measured
-    found = {Status.PASS if judged else Status.UNKNOWN}
+    found = {Status.PASS if check in report.checks.scopes and measured else Status.UNKNOWN}
     for each in (each for each in report.findings if each.check == check):
         asked = check == "accept-slow-link" or floor in each.summary
         if each.expected == floor or (each.status is Status.UNKNOWN and asked):

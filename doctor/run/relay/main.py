@@ -123,8 +123,7 @@ class Relay:
         return max(1, int(1000 * (self._due[0][0] - time.monotonic()))) if self._due else None
 
     def _note(self, numbers: bytes) -> None:
-        now = time.monotonic()
-        self._seen.update(dict.fromkeys(numbers, now))
+        self._seen.update(dict.fromkeys(numbers, time.monotonic()))
         if signal.SIGCHLD in numbers:
             self._reap()
 

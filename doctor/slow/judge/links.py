@@ -95,8 +95,7 @@ def _lossy(flows: list[Flow]) -> SlowCulprit | None:
         return None
     again = sum(flow.again for flow in lossy)
     rest = max((flow.again for flow in flows if flow not in lossy), default=0.0)
-    to = {flow.to for flow in lossy} & ends
-    host = sorted(to or ends)[0]
+    host = sorted(({flow.to for flow in lossy} & ends) or ends)[0]
     peers = tuple(sorted({end for flow in lossy for end in (flow.of, flow.to)} - {host}))
     ends_of = f"loses data between {fold((host,))} and {fold(peers)}"
     said = f"{ends_of}: {again:.0f} segments a second are sent once more; others at most {rest:.0f}"

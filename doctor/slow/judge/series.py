@@ -61,8 +61,7 @@ class Sampled:
 
     def profiles(self, of: Key, *, gil: bool = False) -> list[Profile]:
         """Its recorded stacks, the latest first."""
-        numbers = reversed(self.rounds)
-        found = (each for n in numbers for each in self.round(of[0], n).profiles)
+        found = (each for n in reversed(self.rounds) for each in self.round(of[0], n).profiles)
         return [each for each in found if each.pid == of[1] and each.gil is gil and each.samples]
 
     def failed(self, of: Key) -> bool:

@@ -78,8 +78,7 @@ def _by_call(cell: Cell) -> dict[tuple[int, str, tuple[int, ...]], list[WrongRes
             if op == "exchange":  # judged together: one rank may spoil several edges
                 calls[_LAST, op, ()].append(wrong)
                 continue
-            members = tuple(cell.shape.members(said.group, place))
-            calls[said.position, op, members].append(wrong)
+            calls[said.position, op, tuple(cell.shape.members(said.group, place))].append(wrong)
     return calls
 
 

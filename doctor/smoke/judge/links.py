@@ -71,8 +71,7 @@ def _judge(seen: link_charges.CellMeasurements, least: float) -> Iterator[SmokeC
 def measured_cells(result: SmokeResult) -> Iterator[link_charges.CellMeasurements]:
     """The cells in which hosts can be compared: three or more, or two that sent one way at a time."""
     for cell in cells(result):
-        rates = rates_of_all if result.plan.turns else one_way_rates
-        one_way = rates(result.plan, cell)
+        one_way = (rates_of_all if result.plan.turns else one_way_rates)(result.plan, cell)
         if stages := stages_of(result.plan, cell):
             seen = link_charges.CellMeasurements(result, stages, one_way)
             if one_way or len(seen.hosts) >= LEAST_HOSTS:

@@ -164,8 +164,7 @@ class SmokeAgent(HostAgent):
         host = self.host
         if host is None or len(self.unsaid) > ENOUGH:
             return
-        seconds = self.still.seconds()
-        moved = host.look(seconds)
+        moved = host.look(self.still.seconds())
         self.still.poll(moved, host.phase(), host.still())
         self.moved = self.moved or moved
         for said in host.news():

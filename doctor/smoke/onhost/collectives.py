@@ -165,8 +165,7 @@ class _Phase:
         self, trial: Trial, op: str, got: bytes, period: list[int], first: int = 0, place: int | None = None
     ) -> None:
         """Note the first wrong element. `got` begins with element `first` of the payload; `place` sent it."""
-        width = BYTES[trial.dtype]
-        expected = _tiled(period, len(got) // width, trial.dtype, first)
+        expected = _tiled(period, len(got) // BYTES[trial.dtype], trial.dtype, first)
         if f"{op} {trial.dtype}" in self.unsupported or got == expected:
             return
         found, wanted = decoded(got, trial.dtype), decoded(expected, trial.dtype)

@@ -34,8 +34,7 @@ class TokenBatch(NamedTuple):
 
 def batch_of(shape: CellShape, step: int, dp: int) -> TokenBatch:
     """The batch of a replica at a step."""
-    tokens = tokens_of(shape, step, dp)
-    return masked(tokens, mask_of(shape, step, dp))
+    return masked(tokens_of(shape, step, dp), mask_of(shape, step, dp))
 
 
 def tokens_of(shape: CellShape, step: int, dp: int) -> list[int]:

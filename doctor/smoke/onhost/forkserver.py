@@ -84,8 +84,7 @@ class ForkServer:
         for number in range(len(_meetings(self.config))):
             self.stores.add(self._fork(None, number) if forking else self._start(None, number))
         for index, seat in enumerate(self.seats):
-            pid = self._fork(seat) if forking else self._start(index)
-            self.indices[pid] = index
+            self.indices[self._fork(seat) if forking else self._start(index)] = index
         _close(self.seats)
         self.report("spawned", pids={index: pid for pid, index in self.indices.items()})
         self._watch()

@@ -29,8 +29,7 @@ def meetings(worlds: "list[int]") -> "list[Any]":
 
 
 def serve(address: str, timeout: float, _: Any, say: "Callable[[int, int | None], None]") -> None:
-    store = _open_store(address, timeout)
-    say(store.port, None)
+    say(_open_store(address, timeout).port, None)
     while True:
         signal.pause()
 

@@ -257,8 +257,7 @@ def _block(conditions: list[str]) -> str:
 
 
 def _split_jump(spec: str) -> tuple[str | None, str, int | None]:
-    rest = spec.removeprefix("ssh://").rstrip("/")
-    user, _, place = rest.rpartition("@")
+    user, _, place = spec.removeprefix("ssh://").rstrip("/").rpartition("@")
     found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?", place)
     if found is None:
         # An IPv6 address without brackets cannot carry a port.

@@ -185,8 +185,7 @@ class Dial:
         done.wait(seconds)
         if not done.is_set() and wire.remote_version:
             # The greeting came in time; the key exchange gets the rest of the host's time.
-            seconds = max(self._left(), 0.0)
-            done.wait(seconds)
+            done.wait(max(self._left(), 0.0))
         if wire.is_active() and wire.initial_kex_done:
             return wire
         timed_out = wire.is_active()

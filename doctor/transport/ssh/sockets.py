@@ -83,8 +83,7 @@ class Proxy:
     def said(self) -> str:
         """The last line of its stderr."""
         try:
-            size = self._words.seek(0, os.SEEK_END)
-            self._words.seek(max(0, size - 4096))
+            self._words.seek(max(0, self._words.seek(0, os.SEEK_END) - 4096))
             lines = self._words.read().decode("utf-8", "replace").strip().splitlines()
         except (OSError, ValueError):
             return ""

@@ -15,7 +15,7 @@ def problems(folder: Path, text: str, files: dict[str, str], hosts: int = 2) -> 
         (folder / name).write_text(content)
     (folder / "run.sh").write_text(text)
     launch = read_launch_files([folder / "run.sh"])
-    return judged("launch-command", [launch], a_plan("gloo", hosts))[0]
+    return judged("launch-command", [launch], a_plan("nccl", hosts))[0]
 
 
 @cases

@@ -68,6 +68,30 @@ def test_a_launch_that_does_not_fit_two_hosts(name: str, tmp_path: Path) -> None
     assert problem.commands
 
 
+def test_all_ranks_on_the_host_of_the_script(tmp_path: Path) -> None:
+    ranks = "for i in {0..15}; do RANK=$i LOCAL_RANK=$i python train.py & done\nwait\n"
+    launch = read(tmp_path, f"export WORLD_SIZE=16 MASTER_ADDR=node1 MASTER_PORT=1\n{ranks}")
+    (problem,), _ = judged(CHECK, [launch])
+    assert "starts all ranks of the job on the host that runs it" in problem.summary
+    assert problem.severity is Severity.WARN
+    assert judged(CHECK, [launch], a_plan(hosts=1)) == ([], "")
+
+
+def test_a_configuration_that_the_script_writes(tmp_path: Path) -> None:
+    config = "machine_rank: {}\nmain_process_ip: node1\nnum_machines: 2\nnum_processes: 4"
+    for writes, number, wrong in (
+        ("cat > a.yaml <<EOF\n{}\nEOF\n", "0", True),
+        ("cat <<'EOF' >a.yaml\n{}\nEOF\n", "1", True),
+        ("cat > a.yaml <<EOF\n{}\nEOF\n", "$1", False),
+        ("cat > a.yaml <<EOF\n{}\nEOF\nsed -i s/0/$1/ a.yaml\n", "0", False),
+        ("cat >> a.yaml <<EOF\n{}\nEOF\n", "0", False),
+        ("cat > b.yaml <<EOF\n{}\nEOF\n", "0", False),
+    ):
+        script = writes.format(config.format(number)) + "accelerate launch --config_file a.yaml train.py\n"
+        problems, _ = judged(CHECK, [read(tmp_path, script)])
+        assert ["machine_rank" in words(each) for each in problems] == [True] * wrong, script
+
+
 def test_a_launch_for_fewer_hosts_is_a_warning(tmp_path: Path) -> None:
     launch = read(tmp_path, "torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=node1 t.py\n")
     (problem,), _ = judged(CHECK, [launch], a_plan(hosts=4))

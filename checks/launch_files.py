@@ -84,12 +84,12 @@ def launch_files_missing(
     mpirun or `torchrun --no-python` starts must be executable, too. What containers mount must be there; a
     missing one of `-v` is made, empty, which is a warning. What is inside a container or on another machine,
     what the script or a program that it runs before may create, and paths with an unknown part are not looked
-    for. A hostfile must be where the launcher starts: on one host, or here. Files that variables name are
-    looked for if their library stops without them. If no host has it, it is a fault of the launch, and of no
-    host, if a file of a similar name is beside it, the folder around what is mounted is there, or all hosts
-    have another path that the launch names. Otherwise it is a warning, because the script may be meant for
-    other machines, as is what it may bring. Of folders of data, models and environments by name nothing is
-    said then.
+    for, nor what is in a folder that is missing. A hostfile must be where the launcher starts: on one host,
+    or here. Files that variables name are looked for if their library stops without them. If no host has it,
+    it is a fault of the launch, and of no host, if a file of a similar name is beside it, the folder around
+    what is mounted is there, or all hosts have another path that the launch names. Otherwise it is a warning,
+    because the script may be meant for other machines, as is what it may bring. Of folders of data, models
+    and environments by name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """
@@ -102,13 +102,18 @@ def launch_files_missing(
             hosts = [host for host in plan.names if host in (reached if reached <= {*plan.names} else looked)]
             seen = {host: looked[host].get(path, "") for host in hosts if host in looked}
             near = _near(path, seen.values())
-            states = {host: _state(state, kind) for host, state in seen.items()}
+            above = [each for each in launch.needs if path.startswith(f"{each}/")]
+            states = {
+                host: _state(state, kind)
+                for host, state in seen.items()
+                if not any(_state(looked[host].get(each, ""), "bind") for each in above)
+            }
             folders, files = (list(states.values()).count(kind) for kind in ("a folder", ""))
             by_name = folders == files and "." not in path.rpartition("/")[2]
             usual = "a folder" if folders > files or by_name else ""
             for state in sorted({*states.values()} - {usual}):
                 hosts = [host for host in states if states[host] == state]
-                everywhere = len(hosts) == len(states)
+                everywhere = len(hosts) == len(seen)
                 if not everywhere and kind == "hosts":
                     continue  # the host that starts the others has it
                 if everywhere and (

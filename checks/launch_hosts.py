@@ -338,15 +338,20 @@ def _leads_elsewhere(name: str, book: Directory) -> bool:
 def _too_few_slots(names: LaunchNames) -> Iterator[Problem]:
     """The problem of more ranks than the hosts of a launcher have slots."""
     for process in names.launch.told:
-        agent, slots = launcher(process), process.hosts.values()
+        agent, slots = launcher(process), [*process.hosts.values()]
         ranks = agent.setting("ranks") if agent and agent.launcher.outer else None
+        each = (
+            agent.setting("each") if agent and any("npernode" in word for word in process.command) else None
+        )
+        slots = [each.value] * len(slots) if each and each.value else slots
+        shown = [f"{host}:{number}" for host, number in zip(process.hosts, slots, strict=True)]
         if ranks and ranks.value and slots and all(slots) and ranks.value > sum(slots):
             yield _problem(
                 names,
                 [process],
                 f"the launch is for {ranks.value} ranks, and its hosts have {sum(slots)} slots",
                 "as many slots as ranks, or --oversubscribe",
-                f"{_shown(ranks)}; {', '.join(f'{host}:{n}' for host, n in [*process.hosts.items()][:8])}",
+                f"{_shown(ranks)}; {', '.join(shown[:8])}",
                 remark(f"start {sum(slots)} ranks, or correct the slots"),
             )
 

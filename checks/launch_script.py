@@ -58,6 +58,8 @@ OF_SEVERAL_HOSTS = frozenset(
         "forward",
         "redraws",
         "hurry",
+        "local",
+        "cluster",
     }
 )
 
@@ -458,6 +460,16 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "the loop draws another number for each host: they do not meet",
             "one number, drawn before the loop",
             "set a variable before the loop, and use it in it",
+        ),
+        "local": (
+            "RANK is the number of a rank on its host: several hosts have the same ranks",
+            "the number in the whole job",
+            "RANK=$SLURM_PROCID, or RANK=$OMPI_COMM_WORLD_RANK",
+        ),
+        "cluster": (
+            "the script gives every host one index in TF_CONFIG",
+            "another index on each host",
+            "fill in the index from a number that is set on each host",
         ),
         "shared": (
             "the container has 64 MB of shared memory, as Docker gives it: a data loader or NCCL needs more",

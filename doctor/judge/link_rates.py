@@ -83,8 +83,7 @@ def _by_pair(stages: Sequence[Mapping[tuple[str, str], float]], host: str) -> li
 
 def _measure(rates: Sequence[Sequence[float]], turns: Sequence[Sequence[float]]) -> Measure:
     """`rates` and `turns` by pair."""
-    middle = median_high(map(median, rates)) * BITS
-    return _short(middle), _noise(turns), min(map(len, turns))
+    return _short(median_high(map(median, rates)) * BITS), _noise(turns), min(map(len, turns))
 
 
 def _noise(turns: Sequence[Sequence[float]]) -> float:

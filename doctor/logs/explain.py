@@ -211,8 +211,7 @@ def _known_job(request: Request, wishes: LogWishes) -> JobFacts:
         from doctor.job.ranktable import read_table
         from doctor.targets.inventory import table_file
 
-        file = table_file(path, str(path))
-        table, flaws = read_table(file.text)
+        table, flaws = read_table(table_file(path, str(path)).text)
         if table is None:
             raise UsageError(
                 f"--rank-table {path}: {flaws[0].message if flaws else 'is not a rank table'}.",

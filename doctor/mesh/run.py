@@ -186,8 +186,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             load = LOAD if attempt.kind == "ephemeral" else 0
             call = (self.serial, limit, answer, tries, number, attempt.port, attempt.address, load)
             self._send(attempt.source, "connect", *call)
-        batches = math.ceil(most / IN_FLIGHT)
-        longest = batches * (limit * tries + answer) + self.patience.slack
+        longest = math.ceil(most / IN_FLIGHT) * (limit * tries + answer) + self.patience.slack
         self.round = Stage("network", what, of=len(todo), part=what, limit=longest)
         self._show()
         deadline = min(time.monotonic() + longest, self.until)

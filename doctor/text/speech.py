@@ -271,7 +271,7 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
         if ": " not in each.english and any(": " in _QUOTE.sub("", value) for value in prose.values()):
             continue  # what is before a colon is said by itself
         said = {name: _said_of(name, value, depth + 1) for name, value in prose.items()}
-        if not all(map(_is_balanced, prose.values())):
+        if not all(text.count(a) == text.count(b) for text in prose.values() for a, b in _CLOSED.items()):
             continue
         left = [name for name in prose if not said[name] and not name.startswith("command")]
         if each.is_weak and not all(not quoted and _is_name(prose[name]) for name in left):
@@ -308,11 +308,6 @@ def _filled(english: str, said: str | None) -> str:
 def _is_name(text: str) -> bool:
     """Whether the text has no two words in a row."""
     return not _PROSE.search(text)
-
-
-def _is_balanced(text: str) -> bool:
-    """Whether it has as many closing brackets as opening ones: otherwise it is a part of something."""
-    return all(text.count(opening) == text.count(closing) for opening, closing in _CLOSED.items())
 
 
 def _closes(text: str) -> bool:

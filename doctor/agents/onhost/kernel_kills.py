@@ -101,11 +101,6 @@ def announces(message: str) -> bool:
     return _ANNOUNCED.search(message) is not None
 
 
-def tells_of_lack(message: str) -> bool:
-    """Whether a message of the kernel or of Slurm is about a lack of memory."""
-    return any(each in message for each in WORDS)
-
-
 def own_limit(message: str) -> bool:
     """Whether only a control group had no memory left."""
     return "Memory cgroup out of memory" in message or "CONSTRAINT_MEMCG" in message

@@ -106,8 +106,7 @@ def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHe
     sure = bool(seat.secret) or peer_is_ours(connection) is True  # it is accepted by now
     connection.settimeout(_seconds_left(until))
     connection.sendall(said)
-    seals = mine.confirm(_line(connection, until))
-    return FoundHead(connection, seals, mine.there, sure)
+    return FoundHead(connection, mine.confirm(_line(connection, until)), mine.there, sure)
 
 
 def another_head(seat: JobRank, found: FoundHead, seconds: float) -> handshake.Endpoint | None:

@@ -157,11 +157,11 @@ def drawn_by_each(text: str, line: str) -> str:
     """The option to which every host that reads this text of a line gives a value, if they meet by it."""
     kinds = ("own id", "own port", *(() if line.startswith("ssh ") else ("own address",)))
     found = next(filter(None, (_OWN[kind].search(text) for kind in kinds)), None)
-    option = found[0].split("=")[0].split()[0] if found else ""
+    option = re.findall(r"--[\w-]+|\w+(?==)", found[0])[0] if found else ""
     several = re.search(r"--nnodes[= ][\"']?(?:[2-9]|\d\d|\$)", line) and not re.search(
         "--standalone|localhost", text
     )
-    unused = "master" in option and re.search("--rdzv[_-]endpoint", text)
+    unused = "master" in option.lower() and re.search("--rdzv[_-]endpoint", text)
     return option if several and not (unused or "RANDOM=" in text or runs_on_others(text)) else ""
 
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import partial, reduce
 from operator import itemgetter
 from pathlib import Path
 
@@ -354,7 +354,8 @@ def _processes(
         given = one.folder and not one.apart and is_only_given(str(hostfile), script.text)
         return slots(Path(one.folder or "", hostfile)) if given else {}
 
-    sure = changes_no_files(script.text)
+    other = (found[0] for found in _HERE.finditer(script.text) if "host" not in found[0].partition("\n")[0])
+    sure = changes_no_files(reduce(lambda text, each: text.replace(each, ""), other, script.text))
 
     return [
         ProcessEnv(

@@ -27,6 +27,7 @@ _COMMENTED, _ENDS, _ENGINE, _REACHED, _MOUNTED, _CONFIG, _RAY, _RUNS, _LIST, _RE
 )
 _MAKES = _WORDS["parts"]["makes"]
 _DIRECTIVE = rf"(?m)^{SRUN.directive}[ \t]+-.*"
+_OF_PBS = re.compile(r"(?m)^#PBS[ \t]+-l[ \t]+(?:select|nodes)=(\d{1,6})(?!.*\+)")
 _MANY = re.compile(rf"hetjob|packjob|(?:het|pack)-group|(?m:^{SRUN.directive}.*\s(?:--array|-a)\b)")
 
 
@@ -102,7 +103,8 @@ def _at(text: str, kind: str, place: int, words: str = "", like: str = "", name:
         name,
         line + 1,
         words or text.split("\n")[line].strip()[:160],
-        needed=not name and kind not in ("unread", "limit", "short", "pinned", "forward", "shared"),
+        needed=not name
+        and kind not in ("unread", "limit", "short", "pinned", "forward", "shared", "cluster"),
         like=like,
     )
 
@@ -139,10 +141,13 @@ def _fewer_nodes(lines: Sequence[ShellCommand], text: str, script: ShellScript) 
     """A launcher for more hosts than its batch script asks for, unless several such jobs may be one; and one
     that this script starts on the first of them alone.
     """
-    asks = read_directives(text).variables
+    asks, of_pbs = read_directives(text).variables, _OF_PBS.search(text)
     nodes, devices = asks.get("SLURM_NNODES", ""), asks.get("SLURM_GPUS_ON_NODE", "")
+    nodes = of_pbs[1] if of_pbs else nodes
     spread = (
-        script.unread or lines[0].words[0][:1] in "$`" or runs_on_others(re.sub(_DIRECTIVE, "", script.text))
+        script.unread
+        or lines[0].words[0][:1] in "$`"
+        or runs_on_others(re.sub(rf"{_DIRECTIVE}|#PBS.*", "", script.text))
     )
     for one in lines:
         known, (hosts, rank) = one.command.launcher, map(one.command.options.get, ("nnodes", "node_rank"))
@@ -152,11 +157,17 @@ def _fewer_nodes(lines: Sequence[ShellCommand], text: str, script: ShellScript) 
         if re.fullmatch(r"\d{1,4} \d{1,4}", f"{each} {devices}") and int(each) > int(devices):
             place = re.search(rf"(?m)^{SRUN.directive}\s.*--(?:gres|gpu).*", text)
             yield _at(text, "devices", place.start() if place else 0, like=f"{devices} devices")
-        asked = re.search(rf"(?m)^{SRUN.directive}\s.*?(?:-N|--nodes)\b.*", text)
+        asked = of_pbs or re.search(rf"(?m)^{SRUN.directive}\s.*?(?:-N|--nodes)\b.*", text)
         if asked and hosts and re.fullmatch(r"\d{1,6}", hosts) and int(hosts) > int((nodes or hosts)[:6]):
             yield _at(text, "nodes", asked.start(), like=f"{known.options.spelled('nnodes')}={hosts}")
         elif asked and hosts == nodes != "1" and not (spread or known.hosts_besides or one.apart):
-            yield Slip("alone", "", one.line, like=f"{known.options.spelled('nnodes')}={hosts}")
+            yield Slip(
+                "alone",
+                "",
+                one.line,
+                " ".join(one.words)[:160],
+                like=f"{known.options.spelled('nnodes')}={hosts}",
+            )
 
 
 def _behind(one: ShellCommand) -> Iterator[Slip]:

@@ -40,9 +40,8 @@ _TOLD = sections(__file__, "needs.txt")
 _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
 _MADE_BY = _TOLD["made by"]
-_MAKES = (
-    r"(?:>|\b(?:tee|touch|mkdir|cp|mv|ln|wget|curl|clone|tar|unzip|rsync|install|dd|venv|create|build)\b)"
-)
+_BRINGS = r"(?:>|\b(?:tee|touch|mkdir|cp|mv|ln|wget|curl|clone|tar|unzip|rsync)\b)"
+_MAKES = rf"(?:{_BRINGS}|\b(?:install|dd|venv|create|build)\b)"
 _SHOWN = 6
 """How many words of a command are shown."""
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
@@ -84,7 +83,13 @@ def _may_be_made(path: str, kind: str, text: str) -> bool:
         return True
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:]))).replace(r"\$HOME", r"(?:~|\$\{?HOME\}?)")
-    return bool(re.search(rf"{_MAKES}.*(?:{shown})|(?:{shown}).*(?:\|\|(?!.*\bexit\b)|2>/dev/null)", text))
+    parts = "|".join(
+        map(re.escape, {*path.split("/")[2:]} - {"bin"})
+    )  # of a folder that is brought to another
+    brought = rf"(?:{_BRINGS}|create|virtualenv|-m\s+venv)\s.*(?<![\w-])(?:{parts or '(?!)'})(?![\w-])"
+    return bool(
+        re.search(rf"{brought}|{_MAKES}.*(?:{shown})|(?:{shown}).*(?:\|\|(?!.*\bexit\b)|2>/dev/null)", text)
+    )
 
 
 def _data_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -255,7 +260,7 @@ class _Shell(ShellWithScripts):
             self.lost = set() if handed else {*_NAMED.findall(texts)} & self.values.keys() - _OF_A_SHELL
             self.lost -= {name.partition("ENV_")[2] for name in self.values}  # APPTAINERENV_NAME
         if wrapped and self.given(prefix, lambda: self._starts_elsewhere(line, wrapped, words[0].line)):
-            if spread and (drawn := drawn_by_each(texts, " ".join(line))):
+            if spread and (drawn := drawn_by_each(texts.strip(), " ".join(line))):
                 self.notice("draws", drawn, words[0].line)
             return
         if line[0] in ("cd", "pushd"):
@@ -275,7 +280,7 @@ class _Shell(ShellWithScripts):
                 vague = expand.unknown(name) or re.fullmatch(r"-\w*[raR]\w*", word)
                 self.copied.add("*" if vague else name)
         elif line[0] in (".", "source") and len(line) > 1:
-            self._need([line[1]])
+            self._need([line[1], expand.moved(self.values.get(expand.FOLDER), line[1]) or ""])
             self.source(line[1], words[0].line)
             self._activate(line[1:])
         elif line[0] in ("conda", "mamba", "micromamba") and line[1:2] == ("activate",):
@@ -412,7 +417,9 @@ class _Shell(ShellWithScripts):
         white = seen.get("HCCL_WHITELIST_DISABLE")
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
-        for name in ("PYTHONPATH", "PATH", "TMPDIR"):
+        if programs and programs[0][:1] != "/" and here and not self.brings:
+            self._need([expand.moved(folder, programs[0]) or ""], "file")
+        for name in ("PYTHONPATH", "PATH", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD"):
             path = str(getattr(self.values.get(name), "shown", self.values.get(name)))
             self._need(re.findall(r"(?:^|:)(/[^:$'\"\s]+)(?=:|$)", path), "search")
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]

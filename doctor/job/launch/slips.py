@@ -112,6 +112,7 @@ class SlipsOf:
         spelled = str.lower if _MEETS.search(name) else str
         near = {spelled(each): each for each in self._set}
         close = get_close_matches(spelled(name), near, max(len(near), 1), alike)
+        close += [each for each in near if sorted(each) == sorted(spelled(name))]
         return next(filter(self._is_only_set, map(near.__getitem__, close)), "")
 
     def _is_only_set(self, name: str) -> bool:

@@ -117,7 +117,7 @@ def _by_end(sighting: Sighting, form: Form) -> SuspectKind | None:
 def lacks_memory(sighting: Sighting) -> bool:
     """Whether the kernel or the scheduler reports that the kernel killed a process for lack of memory."""
     by = sighting.first.form in (Form.KERNEL, Form.SLURM)
-    return by and kernel_kills.tells_of_lack(sighting.first.text)
+    return by and any(each in sighting.first.text for each in kernel_kills.WORDS)
 
 
 def killed_pid(sighting: Sighting) -> int | None:

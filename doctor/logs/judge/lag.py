@@ -26,8 +26,7 @@ def fell_silent(curves: Iterable[Curve]) -> str:
     if not behind:
         return ""
     ahead = [rank for rank in last if rank not in behind]
-    step = max(behind.values())
-    told = f"{ranks_text(behind, most=MOST)} logged no step after {step:,}"
+    told = f"{ranks_text(behind, most=MOST)} logged no step after {max(behind.values()):,}"
     return f"{told}, and {ranks_text(ahead, most=MOST)} went on to {front:,}: no line says why"
 
 

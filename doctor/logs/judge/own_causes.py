@@ -99,8 +99,7 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     many = len(suspect.who) > 1
     how = [_ALIKE] if suspect.exceptions and many else [_AT_ONCE] if many and crash(suspect) else []
     if head is None:
-        line = suspect.exceptions[0]
-        says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
+        says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[0])}"
         return LogBlame(says, tuple(suspect.who), (), confidence, tuple(how), tuple(suspect.exceptions),
                        nameless=True, brief=_EXCEPTION)  # fmt: skip
     says = told(tuple(suspect.who), head, suspect.events)

@@ -39,8 +39,7 @@ class People:
         for each in scans:
             owner = self.owners[id(each)]
             if owner.rank is None and owner.pid is not None:
-                rank = self.rank_of(owner.host, owner.pid)
-                self.owners[id(each)] = replace(owner, rank=rank)
+                self.owners[id(each)] = replace(owner, rank=self.rank_of(owner.host, owner.pid))
 
     def _put(self, host: str | None, pid: int, rank: int) -> None:
         known = self._processes.setdefault(pid, {})

@@ -40,8 +40,7 @@ _CLOCK = Clock(0.0)
 def width_of(text: bytes) -> int:
     """The width at which all longer lines of a text were broken; 0 if they were not."""
     lines = text.split(b"\n")
-    lengths = Counter(map(len, lines))
-    width = max(lengths)
+    width = max(Counter(map(len, lines)))
     if not LEAST <= width <= MOST:
         return 0
     broken = [place for place, line in enumerate(lines[:-1]) if len(line) == width]

@@ -116,8 +116,7 @@ def _entry_points(entries: dict[str, SymptomEntry], checks: list[str] | None) ->
         name = f"entry point {point.name}"
         mistakes: list[Mistake] = []
         try:
-            paths = _files(_folder(point.load()))
-            found = _read(paths, entries, mistakes)
+            found = _read(_files(_folder(point.load())), entries, mistakes)
             together = [*entries.values(), *found.values()]
             mistakes += mistakes_of(together, list(found.values()), checks)
         except (Exception, SystemExit) as error:  # a distribution may fail in any way

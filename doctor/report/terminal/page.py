@@ -62,8 +62,7 @@ def wrapped(
     """The lines of a text, without trailing blanks. `wide` lines may fill a terminal of any width; `whole`
     words are never broken, so that names of hosts can be copied.
     """
-    width = console.width if wide else columns(console)
-    room = max(width - rest, NARROWEST)
+    room = max((console.width if wide else columns(console)) - rest, NARROWEST)
     lines = list(_lines(text, console, room, whole))
     for line in lines:
         line.rstrip()

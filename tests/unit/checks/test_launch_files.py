@@ -38,7 +38,7 @@ def test_whom_a_file_accuses(path: str, states: list[str], told: list[str], tmp_
     ("lost", "kinds"),
     [
         (["/job/train.py"], ["fail"]),
-        (["/job", "/job/env.sh", "/job/train.py"], ["warn", "warn", "warn"]),
+        (["/job", "/job/env.sh", "/job/train.py"], ["warn"]),
     ],
 )
 def test_a_launch_is_for_hosts_that_have_another_path_of_it(

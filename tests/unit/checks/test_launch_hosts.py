@@ -133,6 +133,9 @@ def test_hosts_of_open_mpi_without_slots_have_one_each(tmp_path: Path) -> None:
     for line, wrong in (
         ("mpirun -np 8 -H node1,node2 -x A python t.py", True),
         ("mpirun -np 2 -H node1,node2 -x A python t.py", False),
+        ("mpirun -np 4 --npernode 1 -H node1:2,node2:2 -x A python t.py", True),
+        ("mpirun -np 4 --npernode 2 -H node1:2,node2:2 -x A python t.py", False),
+        ("mpirun -np 4 -ppn 1 -hosts node1,node2 -genv A 1 python t.py", False),
         ("mpirun -np 8 -H node1,node2 -x A --oversubscribe python t.py", False),
         ("mpirun -np 8 -hosts node1,node2 -genv A 1 python t.py", False),
         ("#SBATCH -N2\nmpirun -np 8 -H node1,node2 -x A python t.py", False),

@@ -41,6 +41,7 @@ _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["option
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
 _MADE_BY = _TOLD["made by"]
 _BRINGS = r"(?:>|\b(?:tee|touch|mkdir|cp|mv|ln|wget|curl|clone|tar|unzip|rsync)\b)"
+_FOLDERS = r"(?:\b(?:clone|mkdir|tar|unzip|create|virtualenv)|-m\s+venv)"
 _MAKES = rf"(?:{_BRINGS}|\b(?:install|dd|venv|create|build)\b)"
 _SHOWN = 6
 """How many words of a command are shown."""
@@ -83,13 +84,11 @@ def _may_be_made(path: str, kind: str, text: str) -> bool:
         return True
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:]))).replace(r"\$HOME", r"(?:~|\$\{?HOME\}?)")
-    parts = "|".join(
-        map(re.escape, {*path.split("/")[2:]} - {"bin"})
-    )  # of a folder that is brought to another
-    brought = rf"(?:{_BRINGS}|create|virtualenv|-m\s+venv)\s.*(?<![\w-])(?:{parts or '(?!)'})(?![\w-])"
-    return bool(
-        re.search(rf"{brought}|{_MAKES}.*(?:{shown})|(?:{shown}).*(?:\|\|(?!.*\bexit\b)|2>/dev/null)", text)
-    )
+    *_, name = parts = [*map(re.escape, filter(None, path.split("/")[2:]))] or ["(?!)"]
+    brought = rf"{_BRINGS}.*(?<![\w-]){name}(?![\w-])|{_FOLDERS}\s.*(?<![\w-])(?:{'|'.join(parts)})(?![\w-])"
+    if re.search(brought, re.sub(r"(?m)(?:^|\s)#.*", "", text)):
+        return True  # in the folder to which the script has gone
+    return bool(re.search(rf"{_MAKES}.*(?:{shown})|(?:{shown}).*(?:\|\|(?!.*\bexit\b)|2>/dev/null)", text))
 
 
 def _data_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -452,14 +452,24 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "leave the timeout out",
         ),
         "typo": (
-            "the shell has no such command: the variables are not set",
-            "export",
-            f"export {words.partition(' ')[2]}",
+            f"the shell has no such command: {like} is meant",
+            like,
+            like,
         ),
         "redraws": (
             "the loop draws another number for each host: they do not meet",
             "one number, drawn before the loop",
             "set a variable before the loop, and use it in it",
+        ),
+        "everyone": (
+            f"every rank gets {words}: all take themselves for the same one",
+            "the number that the launcher gives to each rank",
+            "leave it out, and RANK=$OMPI_COMM_WORLD_RANK in front of the program",
+        ),
+        "folded": (
+            "a list of Slurm is folded (node[1-2]): what is before its first comma may be no host",
+            "scontrol show hostnames",
+            "scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1",
         ),
         "local": (
             "RANK is the number of a rank on its host: several hosts have the same ranks",

@@ -326,6 +326,4 @@ def meet(collection: Collection, job: JobPlan, hosts: Sequence[Host]) -> MeshRes
         master_port=job.master_port.value,
         hccl_port=None,
     )
-    if len(mesh.nodes) < 2:
-        return None
-    return collection.connect(mesh, quick=True)
+    return None if len(mesh.nodes) < 2 else collection.connect(mesh, quick=True)

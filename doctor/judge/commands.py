@@ -82,9 +82,7 @@ def _fit_command(command: str, run: LastRun) -> str | None:
     except ValueError:
         return command
     made = _ssh(words, run) if words[0] == "ssh" else _doctor(words, run)
-    if made == "":
-        return None
-    return f"{made or line}{mark}{comment}"
+    return None if made == "" else f"{made or line}{mark}{comment}"
 
 
 def _doctor(words: Sequence[str], run: LastRun) -> str | None:

@@ -157,9 +157,7 @@ def _inapplicable(check: Check, plan: JobPlan) -> str:
         return f"only for {wanted} jobs"
     if check.vendor and plan.vendor not in (check.vendor, None):
         return f"only for jobs on {check.vendor.name} devices"
-    if check.several_hosts and not plan.several_hosts:
-        return SEVERAL
-    return ""
+    return SEVERAL if check.several_hosts and not plan.several_hosts else ""
 
 
 def _judge_host(check: Check, host: str, case: Inputs, found: Sequence[Problem]) -> Iterator[Result]:

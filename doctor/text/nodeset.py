@@ -198,9 +198,7 @@ def _fold_rows(rows: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
 
 
 def _range(numbers: set[str]) -> str:
-    if len(numbers) == 1:
-        return next(iter(numbers))
-    return f"[{RangeSet.fromlist(sorted(numbers))}]"
+    return next(iter(numbers)) if len(numbers) == 1 else f"[{RangeSet.fromlist(sorted(numbers))}]"
 
 
 def _natural(text: str) -> tuple[list[tuple[int, int, str]], str]:

@@ -66,9 +66,7 @@ def _redacted(line: str) -> str:
     """Most lines have no hint of a secret and are not scanned: searching for words is many times faster than
     a case-insensitive pattern.
     """
-    if not is_hinted(line):
-        return line
-    return "".join(_without_named(hide_shapes(hide_places(line))))
+    return line if not is_hinted(line) else "".join(_without_named(hide_shapes(hide_places(line))))
 
 
 _remembered = lru_cache(4096)(_redacted)

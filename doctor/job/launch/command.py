@@ -104,9 +104,7 @@ def _read(words: Sequence[str], depth: int) -> LaunchCommand | None:
         return _launcher(known, words, 2 if known.subcommand else 1, depth)
     if is_python(name):
         return _python(words, depth)
-    if name in PREFIXES:
-        return _wrapped(words, depth)
-    return None
+    return _wrapped(words, depth) if name in PREFIXES else None
 
 
 def _wrapped(words: Sequence[str], depth: int) -> LaunchCommand | None:

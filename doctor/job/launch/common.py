@@ -87,9 +87,7 @@ def spans_hosts(launch: Launch, hosts: Sequence[str | None], several: bool, most
             return size is None
         fits = len(present) <= most_on_a_host  # else the plan knows less than what was seen
         return size > most_on_a_host if fits else several and is_share(present, size)
-    if size is not None and several and most_on_a_host:
-        return size > most_on_a_host
-    return several
+    return size > most_on_a_host if size is not None and several and most_on_a_host else several
 
 
 def _is_all_here(launch: Launch) -> bool:

@@ -134,9 +134,7 @@ def _list_value(match: re.Match[str], values: Values) -> Value:
     if index in ("@", "*"):
         return str(len(value)) if mark == "#" else tuple(map(str, range(len(value))))
     place = evaluate(index, dict(values))
-    if mark or place is None or not -len(value) <= place < len(value):
-        return None
-    return value[place]
+    return None if mark or place is None or not -len(value) <= place < len(value) else value[place]
 
 
 def in_numbers(text: str, values: Values) -> str:

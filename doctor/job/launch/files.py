@@ -28,7 +28,7 @@ from doctor.job.launch.indirect_options import configuration
 from doctor.job.launch.launchers import LAUNCHERS, MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.manifests import PORT, has_default_port, pods_elsewhere, script_of
 from doctor.job.launch.marks import marks_in
-from doctor.job.launch.misread import misread, without_comments
+from doctor.job.launch.misread import misread, misspelled, without_comments
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
 from doctor.job.launch.rank_env import master_of
@@ -195,6 +195,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     said = [each for each in script.slips if each.needed or not scheduled]
     said = [each for each in said if each.kind != "literal" or not again]
     said = said if "kubectl" not in script.text else []
+    said += misspelled(text)
     if lines:
         said += misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))
         said += [Slip(kind, "", 0, path) for path, kind in needs if kind and not scheduled]

@@ -82,6 +82,19 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         yield _at(text, "joins", text.rfind(port), like=", ".join(ports[True]))
 
 
+def misspelled(text: str) -> Iterator[Slip]:
+    """Commands that no shell has, and whose names are nearly those of others."""
+    known = {"export", "source", "module", "python", *COMMANDS}
+    for said in sorted({command.partition(" ")[0] for command in commands_of(text)}):
+        near = get_close_matches(said, known, 1, 0.8) if re.fullmatch("[a-z]{5,12}", said) else []
+        other = near and said not in known and near[0] not in said and said[0] == near[0][0]
+        if other and not re.search(
+            rf"{said}\s*\(\)|\b(?:function|alias|in|which)\s+{said}\b|\b{said}=", text
+        ):
+            place = re.search(rf"(?m)^[^#\n]*?\b{said}\b", text)
+            yield _at(text, "typo", place.start() if place else 0, like=near[0])
+
+
 def _written(command: str, script: ShellScript) -> str:
     """The folder of the file that the shell opens for what a launcher prints, if nothing makes it."""
     starts = any(program_name(word) in COMMANDS for word in command.split()[:9])
@@ -104,7 +117,7 @@ def _at(text: str, kind: str, place: int, words: str = "", like: str = "", name:
         line + 1,
         words or text.split("\n")[line].strip()[:160],
         needed=not name
-        and kind not in ("unread", "limit", "short", "pinned", "forward", "shared", "cluster"),
+        and kind not in ("unread", "limit", "short", "pinned", "forward", "shared", "cluster", "folded"),
         like=like,
     )
 

@@ -50,7 +50,7 @@ _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
 _OF_A_JOB = frozenset({*MASTERS, *PORTS, *PLAIN.kept.split("|")})
 _NEEDED = frozenset({*MASTERS, *PORTS, *RANK_NAMES, "WORLD_SIZE", "RANK_SIZE"})
 _MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"})
-_ON_ONE_NODE = re.compile(r"\bsrun\t.*\t(?:-w|--nodelist|-[Nn]\t?1|--(?:nodes|ntasks)[\t=]1)\b")
+_ON_ONE_NODE = re.compile(r"\bsrun\t(?:.*\t)?(?:-w|--nodelist|-[Nn]\t?1|--(?:nodes|ntasks)[\t=]1)\b")
 _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _OF_A_SHELL = expand.IN_BATCH.keys() | {expand.FOLDER, "OLDPWD", "HOSTNAME"}
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
@@ -174,11 +174,12 @@ class _Shell(ShellWithScripts):
         several = any(one.names & _NEEDED or one.command.launcher for one in ranks)
         several |= self.values.get("WORLD_SIZE", "1") != "1"
         needed = _NEEDED if several and ranks else frozenset()
+        needed -= frozenset() if any(map(found.whole.__contains__, (*MASTERS, "RANK="))) else {*PORTS}
         given = self.exported.union(*(one.names for one in self.lines))
         names = sorted(name for name in self.values.keys() - given if name in needed or is_setting(name))
         yield from found.not_exported((name, name in needed) for name in names if self.lines)
         yield from found.refused(one.command for one in job)
-        yield from found.by_map()
+        yield from (*found.by_map(), *found.by_tests())
         numbered = [one.names for one in ranks if "RANK" in one.names]
         handed = {*re.findall(r"-x (\w+)(?=\s)", found.whole)}  # mpirun passes them on by their names
         lacks = sorted(_MEETING.difference(*numbered) if numbered else _MEETING & handed)

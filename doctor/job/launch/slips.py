@@ -17,6 +17,11 @@ _HOST = r"(?:\$\(hostname(?:\s+-s)?\)|`hostname(?:\s+-s)?`|\$\{?HOSTNAME(?:%%\.\
 _BY_HOST = re.compile(rf"\bcase\s+[\"']?{_HOST}[\"']?\s+in\s(.{{0,4000}}?)\besac\b", re.DOTALL)
 
 
+_TESTED = re.compile(
+    rf"\bif\s+\[+\s*[\"']?{_HOST}[\"']?\s*={{1,2}}\s*[\"']?([\w.-]+)[\"']?\s*\]+\s*;?\s*then\s+(?:export\s+)?(\w+)=([^\s;]+)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Slip:
     """A variable of a script, or `words` that are not read as they are meant, in `line` of `file`.
@@ -85,6 +90,16 @@ class SlipsOf:
             used = re.search(rf"\$\{{{name}\[[\"']?{_HOST}[\"']?\]\}}", self._text)
             if used and not re.search(rf"\b{name}\[[^\]]*\]=", self._text):
                 yield Slip("host", name, *self._place(rf"\$\{{{name}\["), like=branches)
+
+    def by_tests(self) -> Iterator[Slip]:
+        """The choices by host that are tests one after another, with nothing for other hosts."""
+        rows = _TESTED.findall(self._text)
+        for name in dict.fromkeys(name for _, name, _ in rows):
+            own = [f"{host}) {name}={value} ;;" for host, of, value in rows if of == name]
+            if len(own) == len(re.findall(rf"\b{name}=", self._text)) > 1 and not re.search(
+                r"\belse\b", self._text
+            ):
+                yield Slip("host", name, *self._place(rf"{_HOST}.*|\b{name}="), like="\n".join(own))
 
     def refused(self, commands: Iterable[LaunchCommand]) -> Iterator[Slip]:
         """The options about ranks that a launcher does not have, and no program: it stops with its usage."""

@@ -170,9 +170,7 @@ def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int
     if said and re.fullmatch(r"[0-9]{1,5}", said.value):
         return SourcedValue(int(said.value), said.source) if 0 < int(said.value) < 65536 else _DEFAULT_PORT
     ports = port_mentioned(launch) if launch and not given else ()
-    if ports:
-        return SourcedValue(int(ports[-1].text), ports[-1].source)
-    return given or _DEFAULT_PORT
+    return SourcedValue(int(ports[-1].text), ports[-1].source) if ports else given or _DEFAULT_PORT
 
 
 def _plan_host(

@@ -120,8 +120,7 @@ def _mpi(text: str, facts: LineFacts) -> bool:
     if not found:
         return False
     facts.form, facts.headed = Form.MPI, True
-    host = found["host"] or found["proxy"] or found["main"]
-    facts.host = host or facts.host
+    facts.host = found["host"] or found["proxy"] or found["main"] or facts.host
     if found["pid"]:
         facts.pid = int(found["pid"]) or None  # Open MPI writes 00000 if it does not know the process
     if found["rank"]:

@@ -219,9 +219,7 @@ def key(party: Party, file: str = "") -> Key:
         return ("device", place or f"{file.rpartition('/')[0]}/", party.device)
     if party.pid is not None:
         return ("pid", party.host or file, party.pid)
-    if place:
-        return ("host", place)
-    return ("file", file)
+    return ("host", place) if place else ("file", file)
 
 
 def covers(one: Party, other: Party) -> bool:

@@ -52,8 +52,7 @@ def _near(one: float | None, other: float | None) -> bool:
 def _sentence(entry: _StoryEntry) -> str:
     """The sentence of an entry. Lines about the end of a rank are not counted: they all mean the same end."""
     again = entry.head.kind not in ENDS and entry.number > max(1, len(entry.who))
-    times = f" ({entry.number} lines)" if again else ""
-    return told(tuple(entry.who), entry.head) + times
+    return told(tuple(entry.who), entry.head) + (f" ({entry.number} lines)" if again else "")
 
 
 def _steps(case: LogCase) -> Iterator[tuple[float | None, str]]:

@@ -102,9 +102,7 @@ def read_without_loss(text: str) -> LossValues | None:
         if (skipped and int(skipped["skipped"])) or not (skipped or "loss scale: 1.0 |" in text):
             return None
     step, of = _step(text, 0)
-    if step is None:
-        return None
-    return LossValues(LossForm.MEGATRON, "", math.nan, step, of)
+    return None if step is None else LossValues(LossForm.MEGATRON, "", math.nan, step, of)
 
 
 def _form(text: str, name: str) -> LossForm:

@@ -68,6 +68,4 @@ def wide(head: bytes) -> str:
     even, odd = head[0::2].count(0), head[1::2].count(0)
     if odd * 10 > half * 7 and even * 10 < half:
         return "utf-16-le"
-    if even * 10 > half * 7 and odd * 10 < half:
-        return "utf-16-be"
-    return ""
+    return "utf-16-be" if even * 10 > half * 7 and odd * 10 < half else ""

@@ -50,9 +50,7 @@ def _line(line: bytes) -> bytes:
     except (ValueError, RecursionError):
         return line
     text = _docker(said) if "log" in said else _journal(said)
-    if text is None:
-        return line
-    return " ".join(text.splitlines()).encode("utf-8", "replace")
+    return line if text is None else " ".join(text.splitlines()).encode("utf-8", "replace")
 
 
 def _docker(said: dict[str, Any]) -> str | None:

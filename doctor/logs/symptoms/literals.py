@@ -52,9 +52,7 @@ def taken(symptom: Symptom, text: str, at: int) -> Mapping[str, str]:
     found = compiled(symptom.take).search(text[start : start + WINDOW])
     if found is None and len(text) > start + WINDOW:
         found = compiled(symptom.take).search(text[-WINDOW:])  # behind the arguments of a command
-    if found is None:
-        return {}
-    return values_of(found)
+    return {} if found is None else values_of(found)
 
 
 def values_of(found: re.Match[str]) -> dict[str, str]:

@@ -87,8 +87,7 @@ def fit(blocks: Iterable[str], room: int, what: str) -> str:
         else:
             left += 1
     said = t(f"{left} more {what}{'s' if left > 1 else ''} did not fit here: see `--json`.")
-    more = f"\n{said}\n" if left else ""
-    return "".join(kept) + more
+    return "".join(kept) + (f"\n{said}\n" if left else "")
 
 
 def card_line(card: Card) -> str:
@@ -144,8 +143,7 @@ def _part(part: Part, level: str) -> Iterator[str]:
     if isinstance(part, Chart):
         yield f"{title}- {inline(part.drawing.says)}\n"
     elif isinstance(part, HostTable):
-        areas = tuple(part.rows[0].cells)
-        yield title + table(tuple(map(t, ("Host", *areas, "Verdict"))), ())
+        yield title + table(tuple(map(t, ("Host", *part.rows[0].cells, "Verdict"))), ())
         yield from (_host_row(each, part) for each in part.rows)
     elif isinstance(part, Ticket):
         cards = "".join(card_text(card, "####") for card in part.cards)

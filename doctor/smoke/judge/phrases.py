@@ -28,9 +28,7 @@ def call_words(entry: ScheduledCall) -> str:
 def shown_words(sample: Sample) -> str:
     """The collective that a page shows. A rank that has left it may already be in another phase or step."""
     name = _call(sample.group, sample.op, sample.seq, sample.dtype, sample.bytes)
-    if not sample.inside:
-        return name
-    return of_phase(name, sample.phase, sample.step)
+    return name if not sample.inside else of_phase(name, sample.phase, sample.step)
 
 
 def _call(group: str, op: str, seq: int, dtype: str, size: int) -> str:

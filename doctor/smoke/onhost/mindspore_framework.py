@@ -56,9 +56,7 @@ class MindSpore(Framework):
 
     @property
     def product(self) -> str:
-        if self.on_cpu:
-            return super().product
-        return str(mindspore.hal.get_device_name(0))
+        return super().product if self.on_cpu else str(mindspore.hal.get_device_name(0))
 
     def choose_core(self, place: int) -> None:
         """One core: on several, its threads spin for each other several times as long as they compute."""

@@ -89,10 +89,14 @@ def test_a_secret_is_not_quoted(tmp_path: Path) -> None:
 
 def test_a_list_of_numbers_by_host_has_every_host_once(tmp_path: Path) -> None:
     line = "torchrun --nnodes=2 --node_rank=${RANKS[$(hostname)]} --master_addr=node1 train.py"
+    tests = "if [ $(hostname) = node1 ]; then NODE_RANK=0; fi\nif [ $(hostname) = {} ]; then NODE_RANK={}; fi"
     for rows, says in (
-        ("[node1]=0 [node3]=1", "does not set RANKS on node2"),
-        ("[node1]=1 [node2]=1", "gives two hosts one RANKS"),
+        ("declare -A RANKS=([node1]=0 [node3]=1)", "does not set RANKS on node2"),
+        ("declare -A RANKS=([node1]=1 [node2]=1)", "gives two hosts one RANKS"),
+        (tests.format("node3", 1), "does not set NODE_RANK on node2"),
+        (tests.format("node2", 0), "gives two hosts one NODE_RANK"),
     ):
-        (found,) = problems(tmp_path, f"declare -A RANKS=({rows})\n{line}\n")
+        own = line.replace("${RANKS[$(hostname)]}", "$NODE_RANK") if "NODE_RANK" in says else line
+        (found,) = problems(tmp_path, f"{rows}\n{own}\n")
         assert says in found.summary
         assert found.hosts == ()

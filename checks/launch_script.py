@@ -467,7 +467,7 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "leave it out, and RANK=$OMPI_COMM_WORLD_RANK in front of the program",
         ),
         "folded": (
-            "a list of Slurm is folded (node[1-2]): what is before its first comma may be no host",
+            "a list of Slurm is folded (node[1-2]), and it is cut at a comma",
             "scontrol show hostnames",
             "scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1",
         ),

@@ -85,7 +85,8 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
 def misspelled(text: str) -> Iterator[Slip]:
     """Commands that no shell has, and whose names are nearly those of others."""
     known = {"export", "source", "module", "python", *COMMANDS}
-    for said in sorted({command.partition(" ")[0] for command in commands_of(text)}):
+    code = re.sub(r"(?ms)<<-?\s*\\?['\"]?(\w+)['\"]?$.{0,8000}?^\s*\1$", "", text)
+    for said in sorted({command.partition(" ")[0] for command in commands_of(code)}):
         near = get_close_matches(said, known, 1, 0.8) if re.fullmatch("[a-z]{5,12}", said) else []
         other = near and said not in known and near[0] not in said and said[0] == near[0][0]
         if other and not re.search(

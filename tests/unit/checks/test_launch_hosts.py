@@ -55,6 +55,16 @@ def test_a_launch_is_understood_however_its_launcher_is_called(spelled: str, tmp
     assert judged(CHECK, [read(tmp_path, f"{spelled.replace('{}', sound)}\n")]) == ([], "")
 
 
+NUMBERS_OF_NAMES = (
+    "$(hostname | sed 's/node//')",
+    "$(hostname -s | tr -dc 0-9)",
+    "$(echo $HOSTNAME | grep -o '[0-9]*$')",
+    "$(hostname | grep -oE '[0-9]+')",
+    "${HOSTNAME//[!0-9]/}",
+    "${HOSTNAME##node}",
+)
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_launch_that_does_not_fit_two_hosts(name: str, tmp_path: Path) -> None:
     text, summary, actual = WRONG[name]
@@ -66,6 +76,15 @@ def test_a_launch_that_does_not_fit_two_hosts(name: str, tmp_path: Path) -> None
     assert problem.hosts == (), "no host is to blame for a launch"
     assert problem.evidence
     assert problem.commands
+
+
+@pytest.mark.parametrize("number", NUMBERS_OF_NAMES)
+def test_the_number_in_the_name_of_the_host(number: str, tmp_path: Path) -> None:
+    """The hosts are node1 and node2, and the first one must be 0."""
+    for text, wrong in ((number, True), (f"$(( {number} - 1 ))", False)):
+        line = f"NR={text}\ntorchrun --nnodes=2 --node_rank=$NR {MASTER} t.py\n"
+        problems, _ = judged(CHECK, [read(tmp_path, line)])
+        assert ["node ranks that are not 0" in each.summary for each in problems] == [True] * wrong
 
 
 def test_all_ranks_on_the_host_of_the_script(tmp_path: Path) -> None:

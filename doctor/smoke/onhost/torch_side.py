@@ -29,7 +29,8 @@ def meetings(worlds: "list[int]") -> "list[Any]":
 
 
 def serve(address: str, timeout: float, _: Any, say: "Callable[[int, int | None], None]") -> None:
-    say(_open_store(address, timeout).port, None)
+    store = _open_store(address, timeout)  # it ends with its last reference
+    say(store.port, None)
     while True:
         signal.pause()
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from ipaddress import ip_address
 from shlex import quote
 
@@ -277,6 +278,10 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
             continue  # two commands have two defaults
         own = {host: logins[host].variables.get(name, "") for host in plan.names}
         used = {host: value or default for host, value in own.items()}
+        if any(own.values()) and not all(used.values()):
+            found = _set_by_others(names, name, own)
+            numbered = "NODE_RANK" in {each for each, _ in taken}  # else who starts it there types a number
+            yield found if numbered else replace(found, severity=Severity.WARN)
         if name == "NODE_RANK":
             yield from _same_number(names, own, used, plan.head.value)
             yield from _no_first_number(names, used)
@@ -324,6 +329,25 @@ def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobP
                 remark(f"set {name} in the script, for all hosts"),
             ),
         )
+
+
+def _set_by_others(names: LaunchNames, name: str, own: Mapping[str, str]) -> Problem:
+    """The problem of hosts whose logins do not set what the launch takes from them, while others do."""
+    lacking = [host for host, value in own.items() if not value]
+    return Problem(
+        f"the launch takes {name} from the login, which does not set it on this host",
+        expected=f"{name}, set on every host",
+        actual=f"no {name} on {fold(lacking)}; set on {fold([host for host in own if own[host]])}",
+        subject=names.subject(name),
+        hosts=tuple(lacking),
+        where=tuple(Place(host=host) for host in lacking),
+        confidence=Confidence.STRONG,
+        evidence=tuple(Evidence(f"login of {host}", f"no {name}") for host in lacking[:4]),
+        commands=(
+            f"ssh {quote(lacking[0])} 'grep -rsn {name} {START_FILES}'",
+            remark(f"set {name} in the start files of {fold(lacking)}, as on the other hosts"),
+        ),
+    )
 
 
 def _first_by_logins(

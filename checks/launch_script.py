@@ -180,10 +180,10 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     give its containers as many devices as ranks, an MPIJob as many slots. All names of scontrol are no
     master. A batch script that asks for as many nodes as its launcher has hosts, and starts it with nothing
     that goes to other nodes, starts it on the first alone; one that asks for fewer devices on a node than its
-    launcher has ranks there leaves some without. A launcher knows few values of --nproc_per_node and
-    --rdzv_backend, and Python no module that is called like a file. A word like `exprot` before NAME= sets
-    nothing. What a loop draws for each host, hosts do not have in common. A container of Docker has 64 MB of
-    shared memory, unless it is given more.
+    launcher has ranks there leaves some without. A launcher knows few values of some options, and Python no
+    module that is called like a file. A word like `exprot` before NAME= sets nothing. What a loop draws for
+    each host, hosts do not have in common. A container of Docker has 64 MB of shared memory, unless it is
+    given more.
 
     What to do: correct the line that the finding shows.
     """

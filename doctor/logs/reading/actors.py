@@ -6,7 +6,8 @@ from itertools import chain, islice, takewhile
 
 DIED = ("actor died", "actor is dead", "A worker died or was killed", "Task was killed due to the node")
 """In the lines of Ray that report the end of a process."""
-_FIELD = re.compile(r"(?:\S{19,40} |\(.{1,80}\) )?\s{1,8}(?P<name>\w{0,6}name|pid|ip): (?P<value>\S{1,120})")
+_HEAD = r"(?:\(.{1,80}\) )?(?:\S{19,40} |[A-Z]{4,8} [\d:.,/ -]{8,30} \[[^\]]{1,60}\] )?"
+_FIELD = re.compile(rf"{_HEAD}\s{{1,8}}(?P<name>\w{{0,6}}name|pid|ip): (?P<value>\S{{1,120}})")
 _FIELDS = 8
 MISSED = ("imed out task names:", "The following tasks are unhealthy")
 """In the lines of JAX's coordination service that miss tasks."""

@@ -87,8 +87,10 @@ def misspelled(text: str) -> Iterator[Slip]:
     known = {"export", "source", "module", "python", *COMMANDS}
     code = re.sub(r"(?ms)<<-?\s*\\?['\"]?(\w+)['\"]?$.{0,8000}?^\s*\1$", "", text)
     for said in sorted({command.partition(" ")[0] for command in commands_of(code)}):
-        near = get_close_matches(said, known, 1, 0.8) if re.fullmatch("[a-z]{5,12}", said) else []
-        other = near and said not in known and near[0] not in said and said[0] == near[0][0]
+        if said in known or not re.fullmatch("[a-z]{5,12}", said):
+            continue
+        near = get_close_matches(said, known, 1, 0.87 if len(said) > 7 else 0.8)
+        other = near and near[0] not in said and said[0] == near[0][0]
         if other and not re.search(
             rf"{said}\s*\(\)|\b(?:function|alias|in|which)\s+{said}\b|\b{said}=", text
         ):

@@ -85,7 +85,8 @@ def _may_be_made(path: str, kind: str, text: str) -> bool:
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:]))).replace(r"\$HOME", r"(?:~|\$\{?HOME\}?)")
     *_, name = parts = [*map(re.escape, filter(None, path.split("/")[2:]))] or ["(?!)"]
-    brought = rf"{_BRINGS}.*(?<![\w-]){name}(?![\w-])|{_FOLDERS}\s.*(?<![\w-])(?:{'|'.join(parts)})(?![\w-])"
+    made = rf"{_FOLDERS}\s[^;&|\n]*(?<![\w-])(?:{'|'.join(parts)})(?![\w-])"
+    brought = rf"{_BRINGS}[^;&|\n]*(?<![\w-]){name}(?![\w.-])|{made}"
     if re.search(brought, re.sub(r"(?m)(?:^|\s)#.*", "", text)):
         return True  # in the folder to which the script has gone
     return bool(re.search(rf"{_MAKES}.*(?:{shown})|(?:{shown}).*(?:\|\|(?!.*\bexit\b)|2>/dev/null)", text))
@@ -154,7 +155,7 @@ class _Shell(ShellWithScripts):
         self.copied: set[str] = set()
         self.made: set[str] = set()
         self.needs: dict[tuple[str, str], set[str]] = {}
-        self.conda, self.environment = "", ""
+        self.conda, self.environment, self.gone = "", "", ""
         self.elsewhere, self.hidden, self.on = False, False, ""
         self.brings = False
         self.lost: set[str] = set()
@@ -265,7 +266,7 @@ class _Shell(ShellWithScripts):
             return
         if line[0] in ("cd", "pushd"):
             given = [word for word in line[1:] if word not in ("-P", "-L", "--")]
-            self._need(given[:1])
+            self.gone = next((word for word in given if "HOME" in word), "")
             self.move(given[0] if len(given) == 1 else None)
         elif line[0] == "popd":
             self.move("-")
@@ -306,14 +307,14 @@ class _Shell(ShellWithScripts):
     def _starts_elsewhere(self, line: tuple[str, ...], wrapped: InnerCommand, number: int) -> bool:
         """Whether what a wrapper starts starts ranks. The paths in a container are not those of the host."""
         images = [word for word in line if word.endswith(_IMAGES)]
-        before = self.elsewhere, self.hidden, self.environment, self.on
+        before = self.elsewhere, self.hidden, self.environment, self.gone, self.on
         here, to = wrapped.passes and not images and is_known(line[0]), SSH.match(" ".join(line))
         user, _, there = to[1].rpartition("@") if to else ("", "", self.on)
         self.hidden |= not here and (to is None or self.elsewhere or user != "")
         self.elsewhere, self.on = self.elsewhere or not here, there
-        self.environment = "" if to else self.environment
+        self.environment, self.gone = ("", "") if to else (self.environment, self.gone)
         started = self.starts_inside(wrapped, number)
-        self.elsewhere, self.hidden, self.environment, outside = before
+        self.elsewhere, self.hidden, self.environment, self.gone, outside = before
         for self.on in (there, outside):
             self._need(images if started else ())
         return started
@@ -404,7 +405,7 @@ class _Shell(ShellWithScripts):
         programs = [word for word in line if word.endswith(".py")]
         choices = [f for f in self.frames if f.kind in ("if", "case", "list")]
         goes_out = command.launcher is not None and command.launcher.hosts_besides
-        here = [] if goes_out else [line[0], folder if isinstance(folder, str) else ""]
+        here = [] if goes_out else [line[0], folder if isinstance(folder, str) else self.gone]
         python = next((word for word in line if is_python(program_name(word))), "python")
         beside = "$PATH" if "/" in line[0] or not self.environment else self.environment
         named = python if "/" in python else f"{beside}/bin/python"

@@ -60,6 +60,7 @@ OF_SEVERAL_HOSTS = frozenset(
         "hurry",
         "local",
         "cluster",
+        "array",
     }
 )
 
@@ -470,6 +471,11 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "a list of Slurm is folded (node[1-2]), and it is cut at a comma",
             "scontrol show hostnames",
             "scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1",
+        ),
+        "array": (
+            "each job of the array takes its own host for the master: each waits for itself",
+            "the address of the host of the first job, in all of them",
+            "one job with srun in place of an array, or a file in which the first job leaves its address",
         ),
         "local": (
             "RANK is the number of a rank on its host: several hosts have the same ranks",

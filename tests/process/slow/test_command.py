@@ -184,6 +184,7 @@ def test_without_a_job_nothing_is_said_to_be_well() -> None:
     assert "No job" in done.stdout
 
 
+@pytest.mark.alone
 def test_a_late_host_of_a_job_on_gpus_is_named_by_the_threads_of_nccl(make_slow_job: Make) -> None:
     """The GPU and NCCL are stand-ins: threads of the rank."""
     job = make_slow_job(KIND="nccl")

@@ -102,7 +102,7 @@ def launch_files_missing(
             hosts = [host for host in plan.names if host in (reached if reached <= {*plan.names} else looked)]
             seen = {host: looked[host].get(path, "") for host in hosts if host in looked}
             near = _near(path, seen.values())
-            above = [each for each in launch.needs if path.startswith(f"{each}/")]
+            above = [each for each in launch.needs if path.startswith(f"{each}/") and not kinds.get(each)]
             states = {
                 host: _state(state, kind)
                 for host, state in seen.items()
@@ -113,7 +113,7 @@ def launch_files_missing(
             usual = "a folder" if folders > files or by_name else ""
             for state in sorted({*states.values()} - {usual}):
                 hosts = [host for host in states if states[host] == state]
-                everywhere = len(hosts) == len(seen)
+                everywhere = len(hosts) == len(states)
                 if not everywhere and kind == "hosts":
                     continue  # the host that starts the others has it
                 if everywhere and (

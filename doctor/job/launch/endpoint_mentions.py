@@ -157,7 +157,7 @@ def drawn_by_each(text: str, line: str) -> str:
     """The option to which every host that reads this text of a line gives a value, if they meet by it."""
     kinds = ("own id", "own port", *(() if line.startswith("ssh ") else ("own address",)))
     found = next(filter(None, (_OWN[kind].search(text) for kind in kinds)), None)
-    option = re.findall(r"--[\w-]+|\w+(?==)", found[0])[0] if found else ""
+    option = re.findall(r"--?[\w-]+|\w+(?==)", found[0])[0] if found else ""
     several = re.search(r"--nnodes[= ][\"']?(?:[2-9]|\d\d|\$)", line) and not re.search(
         "--standalone|localhost", text
     )

@@ -288,7 +288,7 @@ def _read_here(text: str, home: str, path: str) -> str | None:
 def _written(path: str, text: str, folder: str) -> str | None:
     """What the script writes to a file by a here-document, if nothing else changes it."""
     for found in _HERE.finditer(text):
-        names = re.findall(r"[\w./-]+", found["to"] or found["or_to"])
+        names = re.findall(r"[\w./-]+", found["to"] or found["or_to"] or "")
         here = [os.path.normpath(os.path.join(folder, name)) for name in names]
         if here == [path] and is_only_given(path, text.replace(found[0], "")):
             return found["body"]

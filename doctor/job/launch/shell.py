@@ -84,7 +84,8 @@ def _may_be_made(path: str, kind: str, text: str) -> bool:
         return True
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:]))).replace(r"\$HOME", r"(?:~|\$\{?HOME\}?)")
-    *_, name = parts = [*map(re.escape, filter(None, path.split("/")[2:]))] or ["(?!)"]
+    below = filter(None, path.replace("$HOME", "/home").split("/")[2:])
+    *_, name = parts = [*map(re.escape, below)] or ["(?!)"]
     made = rf"{_FOLDERS}\s[^;&|\n]*(?<![\w-])(?:{'|'.join(parts)})(?![\w-])"
     brought = rf"{_BRINGS}[^;&|\n]*(?<![\w-]){name}(?![\w.-])|{made}"
     if re.search(brought, re.sub(r"(?m)(?:^|\s)#.*", "", text)):

@@ -7,7 +7,6 @@ such as blanks, the `> ` of a quotation or the numbers of `cat -n`, is left out.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
@@ -40,7 +39,7 @@ _CLOCK = Clock(0.0)
 def width_of(text: bytes) -> int:
     """The width at which all longer lines of a text were broken; 0 if they were not."""
     lines = text.split(b"\n")
-    width = max(Counter(map(len, lines)))
+    width = max(map(len, lines))
     if not LEAST <= width <= MOST:
         return 0
     broken = [place for place, line in enumerate(lines[:-1]) if len(line) == width]

@@ -51,6 +51,28 @@ def test_a_launch_is_for_hosts_that_have_another_path_of_it(
     assert not any(each.hosts for each in found)
 
 
+def test_a_missing_folder_hides_no_fault_of_what_is_in_it(tmp_path: Path) -> None:
+    """A folder in which Python only searches is a warning, the program in it a fault; a file that nobody has
+    accuses no host that has its folder.
+    """
+    program = read(tmp_path, f"export PYTHONPATH=/opt/job\n{TORCHRUN} /opt/job/train.py\n")
+    folder = read(tmp_path, f"cd /opt/job\n{TORCHRUN} train.py\n")
+    lost = dict.fromkeys(("/opt/job", "/opt/job/train.py"), "missing")
+    for launch, on_first, told in (
+        (program, {}, {("node2",): "fail"}),
+        (folder, {}, {("node2",): "fail"}),
+        (folder, {"/opt/job/train.py": "missing"}, {("node2",): "fail", (): "warn"}),
+    ):
+        looked = {"node1": {"/opt/job": "a folder", **on_first}, "node2": lost}
+        found, _ = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
+        faults = {
+            each.hosts: "warn" if each.severity else "fail"
+            for each in found
+            if each.subject != "/opt/job" or launch is folder
+        }
+        assert faults == told, found
+
+
 @cases
 def test_whom_what_is_done_with_a_path_accuses(
     text: str, path: str, states: list[str], told: str, tmp_path: Path

@@ -105,6 +105,7 @@ def test_a_configuration_that_the_script_writes(tmp_path: Path) -> None:
         ("cat > a.yaml <<EOF\n{}\nEOF\nsed -i s/0/$1/ a.yaml\n", "0", False),
         ("cat >> a.yaml <<EOF\n{}\nEOF\n", "0", False),
         ("cat > b.yaml <<EOF\n{}\nEOF\n", "0", False),
+        ("cat <<EOF\n{}\nEOF\n", "0", False),
     ):
         script = writes.format(config.format(number)) + "accelerate launch --config_file a.yaml train.py\n"
         problems, _ = judged(CHECK, [read(tmp_path, script)])

@@ -208,7 +208,7 @@ def _no_inodes(space: Space) -> Problem:
 
 @check("tmp-not-writable", SPACES, PLAN, damage=Damage.BLOCKED)
 def tmp_not_writable(spaces: Spaces, plan: JobPlan) -> Iterator[Problem]:
-    """The login cannot write to /tmp, its home, /dev/shm or /dev/null, or a disk is read-only.
+    """The login cannot write to /tmp, TMPDIR, its home, /dev/shm or /dev/null, or a disk is read-only.
 
     Why it matters: Python, compilers and communication libraries put locks, sockets and compiled kernels
     there, and fail at start when they cannot. A program of root that removes or replaces /dev/null leaves a

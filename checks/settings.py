@@ -29,7 +29,9 @@ from doctor.rules.login import environment_of, wrong_value
 
 PORTS = ("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE")
 WHITELIST, FILE_OF_LIST = "HCCL_WHITELIST_DISABLE", "HCCL_WHITELIST_FILE"
-FILES = {"NCCL_GRAPH_FILE": None, FILE_OF_LIST: None, "NCCL_TOPO_FILE": Severity.WARN}
+FILES = {"NCCL_GRAPH_FILE": None, FILE_OF_LIST: None} | dict.fromkeys(
+    ("NCCL_TOPO_FILE", "NCCL_CONF_FILE", "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN"), Severity.WARN
+)
 """Variables with the path of a file, and how bad it is if that is not there."""
 FAMILIES = {"AF_INET": 4, "AF_INET6": 6}
 LAST_PORT = 65535
@@ -40,18 +42,47 @@ _SETTING = (
     r"|(?!expand|max_split|garbage_collection(?!_threshold\b))\w+\s*:\s*(?:\[[^\]]*\]|[^,:=\s\[\]]+))\s*"
 )
 _ALLOCATES = (rf"(?:{_SETTING}(?:,{_SETTING})*)?,?", "NAME:VALUE, such as expandable_segments:True")
-OF_TORCH: Mapping[str, tuple[str, str]] = {
-    "TORCH_DISTRIBUTED_DEBUG": ("(?i)off|info|detail", "OFF, INFO or DETAIL"),
-    "PYTORCH_CUDA_ALLOC_CONF": _ALLOCATES,
-    "PYTORCH_NPU_ALLOC_CONF": _ALLOCATES,
-    "TORCH_GLOO_LAZY_INIT": _TRUTH,
-    "TORCH_NCCL_BLOCKING_WAIT": _TRUTH,
-    "TORCH_NCCL_ASYNC_ERROR_HANDLING": _WHOLE,
-    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": _WHOLE,
+_SWITCH = ("[01]", "0 or 1")
+_WORD = "(?:tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat|ll|ll128|simple)"
+_CHOICE = rf"(?:\w+:)?\^?{_WORD}(?:,{_WORD})*"
+_CHOICES = rf"(?i)(?:{_CHOICE}(?:;{_CHOICE})*)?;?"
+_LEVELS = r"(?:\w+=)?(?:level[0-3]:[\w+-]+;?)+"
+VALUES: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "PYTHON": {
+        "PYTHONHASHSEED": (r"(?:random|\s*\+?\d{1,9}|[1-3]\d{9}|4[0-2]\d{8})?", "random, or 0 to 4294967295"),
+        "PYTHONUTF8": ("[01]?", "0 or 1"),
+        "PYTHONMALLOC": ("(?:(?:(?:py|mi)?malloc(?:_debug)?|debug|default))?", "malloc, pymalloc or debug"),
+    },
+    "TORCH": {"TORCH_DISTRIBUTED_DEBUG": ("(?i)off|info|detail", "OFF, INFO or DETAIL")},
+    "GLOO": {
+        "GLOO_DEVICE_TRANSPORT": ("LINUX|TCP|TCP_TLS|IBVERBS|UV", "TCP"),
+        "TORCH_GLOO_LAZY_INIT": _TRUTH,
+    },
+    "NCCL": {
+        "NCCL_ALGO": (_CHOICES, "Ring, Tree or another algorithm"),
+        "NCCL_PROTO": (_CHOICES, "LL, LL128 or Simple"),
+        "PYTORCH_CUDA_ALLOC_CONF": _ALLOCATES,
+        "TORCH_NCCL_BLOCKING_WAIT": _TRUTH,
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": _WHOLE,
+        "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": _WHOLE,
+    },
+    "HCCL": {
+        "HCCL_ALGO": (rf"{_LEVELS}(?:/{_LEVELS})*", "level0:NA;level1:ring"),
+        "HCCL_DETERMINISTIC": ("(?i)true|false|strict", "true, false or strict"),
+        "HCCL_ENTRY_LOG_ENABLE": _SWITCH,
+        "HCCL_INTER_HCCS_DISABLE": ("(?i)true|false", "TRUE or FALSE"),
+        "HCCL_INTRA_PCIE_ENABLE": _SWITCH,
+        "HCCL_INTRA_ROCE_ENABLE": _SWITCH,
+        "HCCL_SOCKET_FAMILY": ("AF_INET6?", "AF_INET or AF_INET6"),
+        "HCCL_WHITELIST_DISABLE": _SWITCH,
+        "PYTORCH_NPU_ALLOC_CONF": _ALLOCATES,
+    },
 }
-"""Name -> the values that torch takes, as a pattern and in words. It stops at others when ranks meet, and
-reads none of another library than theirs.
+"""Library -> name -> the values that it takes, as a pattern and in words. At others it stops when it is loaded
+or when ranks meet; torch reads none of another library than theirs.
 """
+NOT_ALWAYS = ("NCCL_ALGO", "NCCL_PROTO")
+"""NCCL before 2.24 leaves out the words that it does not know."""
 _SPAN = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 
@@ -65,15 +96,16 @@ def env_invalid(
     """A variable that the login hands to every rank has a value that its library does not take.
 
     Why it matters: HCCL refuses a value out of range when it makes its first communicator (EI0001), torch a
-    word that it does not know when ranks meet, and the job ends. Ranks inherit the variables of the login
-    unless the launch sets others: the line may be in a start file that nobody has looked at for years, on all
-    hosts alike.
+    word that it does not know when ranks meet, Python when it starts, and the job ends. Ranks inherit the
+    variables of the login unless the launch sets others: the line may be in a start file that nobody has
+    looked at for years, on all hosts alike.
 
     How it is known: from the variables of the login that the launch does not set. A family of addresses,
-    whoever sets it, is compared with the addresses of the interfaces that ranks take: NCCL needs one, and so
-    does HCCL if HCCL_SOCKET_IFNAME names interfaces. Without that it is a warning. NCCL stops if the file of
-    NCCL_GRAPH_FILE is not there, and HCCL if it is to read HCCL_WHITELIST_FILE, also if that is not set; NCCL
-    goes on without that of NCCL_TOPO_FILE, with a topology of its own.
+    whoever sets it, is compared with the addresses of the interfaces that ranks take: NCCL needs one, and
+    so does HCCL if HCCL_SOCKET_IFNAME names interfaces. Without that it is a warning. NCCL stops if the
+    file of NCCL_GRAPH_FILE is not there, and HCCL if it is to read HCCL_WHITELIST_FILE, also if that is not
+    set; NCCL goes on without other files, such as that of NCCL_TOPO_FILE, with what it knows itself. NCCL
+    before 2.24 leaves out algorithms and protocols that it does not know, so these are warnings, too.
 
     What to do: correct the value where it is set, or set another in the launch, which overrides the login.
     """
@@ -82,9 +114,9 @@ def env_invalid(
     known = addresses if addresses and UNNAMED not in addresses else {}
     for name, said, wanted in (*_refused(of_login, plan), *_families(env, plan, known)):
         ours, library = name in of_login, _library(name)
-        lax = name == "HCCL_SOCKET_FAMILY" and said in FAMILIES and not env.get("HCCL_SOCKET_IFNAME")
         summary = f"{name}{' of the login' if ours else ''} is not a value that {library} takes here"
-        severity = Severity.WARN if lax else None
+        lax = name == "HCCL_SOCKET_FAMILY" and said in FAMILIES and not env.get("HCCL_SOCKET_IFNAME")
+        severity = Severity.WARN if lax or name in NOT_ALWAYS else None
         yield wrong_value(name, said, summary, wanted, plan, here.name if ours else "", severity)
     if (
         plan.backend.value is Backend.HCCL
@@ -130,7 +162,9 @@ def launch_values(plan: JobPlan) -> Iterator[Problem]:
             commands=("# Give the master another port, or HCCL another HCCL_IF_BASE_PORT.",),
         )
     for name, said, wanted in _refused(plan.env, plan):
-        yield wrong_value(name, said, f"{name} is not a value that {_library(name)} takes", wanted, plan)
+        summary = f"{name} is not a value that {_library(name)} takes"
+        severity = Severity.WARN if name in NOT_ALWAYS else None
+        yield wrong_value(name, said, summary, wanted, plan, severity=severity)
     for name in plan.vendor.visible if plan.vendor else ():
         if few := too_few_named(name, plan):
             devices = "1 device" if few[0] == 1 else f"{few[0]} devices"
@@ -141,10 +175,10 @@ def launch_values(plan: JobPlan) -> Iterator[Problem]:
 def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, str]]:
     """Name, value and what would be taken, for each variable that torch or HCCL refuses."""
     backend, trains = plan.backend.value, plan.framework.value if plan.framework else "torch"
-    for name, (taken, words) in OF_TORCH.items() if trains == "torch" else ():
-        library = backend.value.upper()
-        read = name.split("_")[1] in ("DISTRIBUTED", library, {"NCCL": "CUDA", "HCCL": "NPU"}.get(library))
-        if read and (said := env.get(name)) is not None and not re.fullmatch(taken, said):
+    libraries = ("PYTHON", "TORCH", backend.value.upper())
+    for name, (taken, words) in (row for each in libraries for row in VALUES[each].items()):
+        said = env.get(name)
+        if said is not None and not re.fullmatch(taken, said) and (trains == "torch" or "TORCH" not in name):
             yield name, said, words
     if (said := env.get("JAX_COORDINATOR_ADDRESS")) and not re.search(r":\d+$|\$", said):
         yield "JAX_COORDINATOR_ADDRESS", said, f"{said}:PORT"
@@ -164,12 +198,11 @@ def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, 
     for name in PORTS:
         if (said := env.get(name)) is not None and not _are_ports(said):
             yield name, said, "auto, or ports and ranges of 1 to 65535 that do not overlap: 60000-60050"
-    if (said := env.get("HCCL_SOCKET_FAMILY")) is not None and said not in FAMILIES:
-        yield "HCCL_SOCKET_FAMILY", said, "AF_INET or AF_INET6"
 
 
 def _library(variable: str) -> str:
-    return variable.partition("_")[0].replace("TORCH", "torch")
+    first = variable.partition("_")[0]
+    return "Python" if first in VALUES["PYTHON"] else "torch" if "TORCH" in first else first
 
 
 def _families(

@@ -93,6 +93,8 @@ def test_a_family_that_no_interface_has(
         ("NCCL_GRAPH_FILE", {}, "nccl", "fail"),
         ("NCCL_GRAPH_FILE", {}, "gloo", ""),
         ("NCCL_TOPO_FILE", {}, "nccl", "warn"),
+        ("NCCL_NET_PLUGIN", {}, "nccl", "warn"),
+        ("NCCL_NET_PLUGIN", {}, "gloo", ""),
         ("HCCL_WHITELIST_FILE", {}, "hccl", ""),
         ("HCCL_WHITELIST_FILE", {"HCCL_WHITELIST_DISABLE": "0"}, "hccl", "fail"),
     ],

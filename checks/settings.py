@@ -78,8 +78,8 @@ VALUES: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "PYTORCH_NPU_ALLOC_CONF": _ALLOCATES,
     },
 }
-"""Library -> name -> the values that it takes, as a pattern and in words. At others it stops when it is loaded
-or when ranks meet; torch reads none of another library than theirs.
+"""Library -> name -> the values that it takes, as a pattern and in words. At others it stops when it is
+loaded or when ranks meet; torch reads none of another library than theirs.
 """
 NOT_ALWAYS = ("NCCL_ALGO", "NCCL_PROTO")
 """NCCL before 2.24 leaves out the words that it does not know."""

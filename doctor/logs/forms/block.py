@@ -68,6 +68,8 @@ def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
     elif facts.form is Form.PYTHON:
         spawned(facts, around.above())
         of_ray_task(text, facts, around.above())
+        if facts.rank is None and facts.pid is None:
+            facts.rank = _logged(around.above(), layout, clock)
     elif not facts.headed and facts.at is None:
         _head(text, facts, around, layout, clock)
 
@@ -118,6 +120,12 @@ def spawned(facts: LineFacts, above: Sequence[str]) -> None:
     if facts.rank is None and facts.local is None:
         found = next(filter(None, map(_SPAWNED.search, above)), None)
         facts.worker = int(found["local"]) if found else facts.worker
+
+
+def _logged(above: Sequence[str], layout: PrefixLayout, clock: Clock) -> int | None:
+    """The rank in whose record a traceback begins: "[12:00:00 TP3] Stopped: Traceback (most …"."""
+    head = next((line for line in above if line[:1] not in (" ", "\t")), "")
+    return said_of(head, layout, clock).rank if "Traceback (most recent call last)" in head else None
 
 
 def of_ray_task(text: str, facts: LineFacts, above: Sequence[str]) -> bool:

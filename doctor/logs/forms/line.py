@@ -32,6 +32,7 @@ _RAY = re.compile(
 _TAG = re.compile(
     r"(?:[]|:-] ?)?(?:\[[Rr]ank[ =:]{0,2}(?P<rank>\d{1,6})(?:/\d{1,6})?\][:|]? ?(?:\| )?"
     r"|[Rr]ank[ =:]?(?P<column>\d{1,6})(?:/\d{1,6}(?=[ :])| ?(?=\|)) ?[|:]? ?)"
+    r"|(?<=\d) (?:DP0 )?(?:PP0 )?TP(?P<tensor>\d{1,4})(?: EP\d{1,4})?\] ?"
 )
 _AHEAD = 120
 """A Python logger writes the level within this number of characters."""
@@ -97,4 +98,4 @@ def _tagged(text: str, facts: LineFacts, at: int) -> None:
     """The tag of a rank behind the time or the level of a logger."""
     tag = _TAG.match(text, at) or _TAG.match(text, at + 1)
     if tag and facts.rank is None:
-        facts.rank, facts.start = int(tag["rank"] or tag["column"]), tag.end()
+        facts.rank, facts.start = int(tag["rank"] or tag["column"] or tag["tensor"]), tag.end()

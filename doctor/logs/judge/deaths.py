@@ -234,11 +234,17 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
         head = first.get(table) or found.setdefault((table, exit_of(entry.sighting)), each)
         if head is not each:
             head.events += each.events
-            if table in first:
+            if table in first and not _at_once(head, each):
                 head.beside += (each.one,)
             else:
                 head.who |= each.who
     return list(found.values())
+
+
+def _at_once(one: Suspect, other: Suspect) -> bool:
+    """Whether two died of one signal in a second: the times of a table cannot say which of them came first."""
+    ends = {(signal_of(each.head.sighting), each.head.line.at) for each in (one, other) if each.head}
+    return len(ends) == 1 and None not in ends.pop()
 
 
 def alike(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
@@ -263,12 +269,12 @@ def alike(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
 
 
 def crash(of: Suspect) -> object:
-    """The signal that a program of its own sent itself, its launcher's file and the second."""
+    """The signal that a program of its own sent itself, its launcher's file and, if known, the second."""
     head = of.head
     number = signal_of(head.sighting) if head else None
-    if head is None or number not in _CRASHES or head.line.at is None:
+    if head is None or number not in _CRASHES:
         return None
-    return number, head.line.file, int(head.line.at)
+    return number, head.line.file, head.line.at and int(head.line.at)
 
 
 def _table(case: LogCase, line: LogLine, death: Suspect) -> object:

@@ -61,12 +61,12 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
         one = parties[shared]
         others = [parties[end] for end in dict.fromkeys(e for pair in pairs for e in pair) if end != shared]
         how = (f"{who(others)} had trouble with it, and with nobody else", *known)
-        says = _between(who(others), who((one,)), head)
-        return LogBlame(f"{says}: {title}", (one,), events, Confidence.STRONG, how)
+        says = f"{who((one,))}: {_between(who(others), 'it', head)}: {title}"
+        return LogBlame(says, (one,), events, Confidence.STRONG, how)
     if blamed := _named_by_most(pairs, parties):
         one, others, why = blamed
-        says = _between(who(others), who((one,)), head)
-        return LogBlame(f"{says}: {title}", (one,), events, Confidence.STRONG, (why, *known))
+        says = f"{who((one,))}: {_between(who(others), 'it', head)}: {title}"
+        return LogBlame(says, (one,), events, Confidence.STRONG, (why, *known))
     ones = [parties[here] for here, _ in pairs]
     peers = [parties[there] for _, there in pairs]
     says = f"{_between(who(ones), who(peers), head)}: {title}{UNDECIDED}"

@@ -28,7 +28,7 @@ from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.judge.words import MOST as MOST_RANGES
 from doctor.logs.judge.words import REPORTERS, ended, told, who
-from doctor.logs.model import Form, LogLine
+from doctor.logs.model import Form, LogLine, Party
 from doctor.model import Confidence
 from doctor.text.ranks import ranks_text
 
@@ -40,7 +40,7 @@ _EXCEPTION = "exception of the program"
 _FIRST = "no other rank is reported to have ended earlier"
 _NO_REASON = "no line that is known to be its own says why it ended"
 _RAISED = "ended with an exception of the program"
-_AT_ONCE = "they ended alike in the same second, so it is hardly a fault of a single rank"
+_AT_ONCE = "they ended alike, so it is hardly a fault of a single rank"
 _ALIKE = "all of them say the same, so it is no fault of a single rank"
 
 
@@ -89,6 +89,8 @@ def _explains_death(reason: Suspect, death: Suspect) -> bool:
     if any(lacks_memory(each.sighting) for each in death.events):
         return False
     one = death.one
+    if {*reason.who} <= {Party()} and all(explains(reason.events[0], each) for each in death.events):
+        return True
     return any(key(each) == key(one) or (one.rank is None and covers(one, each)) for each in reason.who)
 
 

@@ -14,6 +14,11 @@ _PLACED = re.compile(
     r"Successfully assigned (?:[\w.-]{1,253}/)?(?P<pod>[\w.-]{1,253}) to (?P<node>[\w.-]{1,253})"
 )
 _FIELD = re.compile(r"(?P<key>Name|Node): {1,40}(?P<value>[\w.-]{1,253})")
+_ASKED = re.compile(
+    r"kubectl (?:[\w-]{1,20} ){0,3}describe (?P<kind>pods?|po|pg|podgroups?|vcjob|job)s?[ /]"
+    r"(?:-\S{1,20} (?:[\w-]{1,63} )?){0,3}(?P<name>[a-z0-9][\w.-]{0,252})"
+)
+"""The command that printed it, above a text whose head is cut off."""
 _CONTAINER = re.compile(r"\s{0,8}(?P<name>[a-z0-9][a-z0-9-]{0,62}):\s{0,9}$")
 """A container's heading. The fields of kubectl begin with a capital letter."""
 
@@ -21,20 +26,24 @@ _CONTAINER = re.compile(r"\s{0,8}(?P<name>[a-z0-9][a-z0-9-]{0,62}):\s{0,9}$")
 def pod_of(text: str, above: Iterable[str]) -> Mapping[str, str]:
     """What the headings above the line name. `above` has the nearest line first."""
     object = _OBJECT.search(text)
-    found = {"which_pod": f"pod {object['pod']}"} if object else {}
+    found = {"which_pod": object["pod"]} if object else {}
     inside = _INSIDE.match(text) is not None
     if not (inside or _OUTSIDE.match(text)):
         placed = (placed for line in above if (placed := _PLACED.search(line)) and placed["pod"] in text)
         if own := next(placed, None):
-            return {"which_pod": f"pod {own['pod']}", "guilty_host": own["node"]}
+            node = {} if "Back-off restarting" in text else {"guilty_host": own["node"]}
+            return {"which_pod": own["pod"], **node}
         return found
     for line in above:
         container = _CONTAINER.match(line) if inside and "which_container" not in found else None
         if container:
-            found["which_container"] = f"container {container['name']}"
+            found["which_container"] = container["name"]
+        if asked := _ASKED.search(line):
+            kind = "which_pod" if asked["kind"].startswith("po") and "g" not in asked["kind"] else "which_group"
+            return {**found, kind: asked["name"] if kind == "which_pod" else f"{asked['kind']} {asked['name']}"}
         if field := _FIELD.match(line):
             if field["key"] == "Node":
                 found.setdefault("guilty_host", field["value"])
                 continue
-            return {**found, "which_pod": f"pod {field['value']}"}
+            return {**found, "which_pod": field["value"]}
     return {name: value for name, value in found.items() if name == "which_container"}

@@ -138,7 +138,7 @@ def test_the_host_whose_address_all_others_name_is_told(tmp_path: Path) -> None:
     own = [line.format("ib-b", rank, each[name]) for rank, name in enumerate(("ib-a", "ib-c"))]
     found = pasted(tmp_path, *said, *own).charges[0]
     assert [(party.host, party.address) for party in found.who] == [("ib-b", "10.2.0.5")]
-    assert found.says.startswith("ib-a and ib-c had trouble with ib-b (10.2.0.5): ")
+    assert found.says.startswith("ib-b (10.2.0.5): ib-a and ib-c had trouble with it: ")
     assert pasted(tmp_path, *said).charges[0].who[0].address == "10.2.0.5<33090>"
     all_names = [
         line.format(one, rank, each[other]) for one in each for rank, other in enumerate(each) if other != one

@@ -204,7 +204,7 @@ def test_the_head_is_what_all_could_not_reach() -> None:
         File("node3.log", (tried,), Party(host="node3")),
     ]  # fmt: skip
     found = conclude(logs(files))
-    assert found.charges[0].says.startswith("node2 and node3 could not reach node1: ")
+    assert found.charges[0].says.startswith("node1: node2 and node3 could not reach it: ")
     assert found.hosts == ("node1",)
     alone = conclude(logs(files[1:]))
     assert alone.charges[0].who == ()

@@ -41,8 +41,7 @@ def diff(request: Request, wishes: DiffWishes) -> int:
     refuse_unwritable(request.outputs, {}, [("BEFORE", wishes.before), ("AFTER", wishes.after)])
 
     def judged(recorded: Recording) -> Report:
-        own = replace(request, command=recorded.command)
-        return judge_again(as_recorded(own, recorded), recorded)[1]
+        return judge_again(as_recorded(replace(request, command=recorded.command), recorded), recorded)[1]
 
     found = difference(read_run(wishes.before, judged), read_run(wishes.after, judged))
     page = page_of(found)

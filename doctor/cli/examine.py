@@ -160,8 +160,7 @@ def check_hosts(request: Request, wishes: AgainWishes) -> int:
 
     empty_lists(request.outputs, [*request.inputs(), ("--again", wishes.again)])
     refuse_conflicts(request, wishes)
-    asked = with_defaults(with_interpreter(request))
-    return to_its_end(partial(look_again, asked, wishes.again))
+    return to_its_end(partial(look_again, with_defaults(with_interpreter(request)), wishes.again))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +233,7 @@ def with_interpreter(request: Request) -> Request:
     """The request with the whole path of --python, if it was given."""
     if (python := request.smoke.python) is None:
         return request
-    named = interpreter(python, request.who.local)
-    return replace(request, smoke=replace(request.smoke, python=named))
+    return replace(request, smoke=replace(request.smoke, python=interpreter(python, request.who.local)))
 
 
 def interpreter(path: str, local: bool) -> str:

@@ -74,8 +74,7 @@ def hang(request: Request, wishes: HangWishes) -> int:
 def _look(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement, bool]:
     look = partial(look_at, session, wishes, apart=wishes.apart)
     if wishes.watch:
-        quiet = session.request.outputs.quiet
-        return watch(look, wishes, session.line, quiet=quiet, until=session.until)
+        return watch(look, wishes, session.line, quiet=session.request.outputs.quiet, until=session.until)
     sight = look()
     return sight, judged(sight.evidence), False
 

@@ -74,8 +74,7 @@ def history(request: Request, wishes: HistoryWishes) -> int:
     for report in kept.runs():
         fleet.add(report)
     suspect(fleet.machines)
-    gates = shadowed(kept).values()
-    fleet.shadow = sorted(gates, key=lambda each: (-each.drained, -each.wrong, each.name))
+    fleet.shadow = sorted(shadowed(kept).values(), key=lambda each: (-each.drained, -each.wrong, each.name))
     current = fleet.current()
     found = drained(current, most_of(wishes.most_drained, len(current)))
     page = page_of(wishes.folders, kept, fleet, found)

@@ -95,8 +95,7 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
     facts, plan = reading.facts, reading.plan
     unknown = {host: why for host in plan.names if (why := _unknown(host, facts, form))}
     if unknown:
-        first = next(iter(unknown.values()))
-        announce(f"no rank table was written: {fold(list(unknown))}: {first}")
+        announce(f"no rank table was written: {fold(list(unknown))}: {next(iter(unknown.values()))}")
         return EXIT_INCONCLUSIVE
     text = _table(plan, facts, form)
     for finding in report.findings if not request.outputs.quiet else ():

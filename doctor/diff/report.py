@@ -123,14 +123,13 @@ def _finding(id: str, change: Change) -> FindingEntry:
     hosts = change.hosts
     host = hosts[0] if len(hosts) == 1 else None
     own = change.finding
-    where = tuple(each for each in own.where if each.host in (*hosts, None))
     return replace(
         own,
         id=id,
         hosts=hosts,
         nodeset=fold(hosts),
         host=host,
-        where=where,
+        where=tuple(each for each in own.where if each.host in (*hosts, None)),
         status=BAD[severity(own)],
         waiver=None if own.status is Status.WAIVED else own.waiver,
         remedy=None,

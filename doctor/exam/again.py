@@ -45,8 +45,7 @@ def look_again(request: Request, path: Path) -> int:
         announce(f"looks again at what failed in {file}: {line}")
     reading, report = run_and_judge(_rerun_request(request, line), earlier=earlier.counted)
     found = compare(earlier.failed, report.results, _unheard(earlier.hosts, reading.recording))
-    report = replace(report, again=found, again_from=path.name)
-    return deliver(report, reading, request.outputs, request.save)
+    return deliver(replace(report, again=found, again_from=path.name), reading, request.outputs, request.save)
 
 
 def _unheard(hosts: Iterable[str], now: Recording) -> dict[str, str]:

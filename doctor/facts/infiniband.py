@@ -48,8 +48,7 @@ def _ports(capture: Capture) -> tuple[InfinibandPort, ...]:
     for line in capture.stdout.splitlines():
         file, word = _FILE.match(line), _IBSTAT.match(line)
         if file:
-            value = re.sub(r"^\d{1,2}: ", "", file[4])
-            seen.setdefault((file[1], int(file[2])), {})[file[3]] = value.strip()
+            seen.setdefault((file[1], int(file[2])), {})[file[3]] = re.sub(r"^\d{1,2}: ", "", file[4]).strip()
         elif word and word["ca"]:
             device, port = word["ca"], -1
         elif word and word["port"]:

@@ -161,8 +161,7 @@ def _rows(judgement: Judgement) -> Iterator[Row]:
     yield Row("also", judgement.notes)
     yield Row("libraries", tuple(library_words(judgement, evidence=False)), on=Medium.BRIEF)
     yield Row("libraries", tuple(library_words(judgement, evidence=True)), on=Medium.FULL)
-    against = dict.fromkeys(line for each in judgement.heard for line in each.against)
-    yield Row("against", tuple(against))
+    yield Row("against", tuple(dict.fromkeys(line for each in judgement.heard for line in each.against)))
     yield _words("seen", rights_words(judgement).removeprefix("seen "))
     if judgement.rights:
         said = (each.opinion for each in judgement.heard if each.opinion.kind is OpinionKind.SILENT)
@@ -188,8 +187,7 @@ def _ranks(judgement: Judgement) -> Iterator[Table]:
         table = _filled(Table("Ranks", ("RANK", "HOST", *heads), tuple(map(_rank, ranks)), on))
         yield table.marked(sum(each.key in named for each in ranks), _kind(judgement))
     if many:
-        alike = grouped(((_where(each), each.frames), each) for each in ranks)
-        groups = sorted(alike.values(), key=len)
+        groups = sorted(grouped(((_where(each), each.frames), each) for each in ranks).values(), key=len)
         rows, rest = [*map(_folded, groups[:ALONE])], groups[ALONE:]
         if rest:
             at = f"at {len(rest)} other places; -v shows all"

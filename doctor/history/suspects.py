@@ -28,8 +28,7 @@ def suspect(machines: Sequence[Machine]) -> None:
         everywhere = sum(fell[check] for check in own)
         each.expected = sum(fell[check] * each.looked[check] / looked[check] for check in own)
         if days:
-            one = _at_least(days, everywhere, each.expected / everywhere)
-            each.chance = min(1.0, len(machines) * one)
+            each.chance = min(1.0, len(machines) * _at_least(days, everywhere, each.expected / everywhere))
             each.suspect = each.chance < ERROR
 
 

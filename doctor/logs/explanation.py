@@ -131,8 +131,7 @@ class Explanation:
     def unread(self) -> tuple[str, ...]:
         """What was not read, or not to its end, with the reason."""
         cut = tuple(f"{file.name}: {file.problem}" for file in self.logs.files if file.problem)
-        gone = tuple(f"{host}: {why}" for host, why in self.silent.items())
-        return (*cut, *self.logs.left_out, *gone)
+        return (*cut, *self.logs.left_out, *tuple(f"{host}: {why}" for host, why in self.silent.items()))
 
 
 def commands(

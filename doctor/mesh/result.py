@@ -85,8 +85,7 @@ class Link:
         if self.carried in ("out", "there"):
             return (there,)
         outcome: Outcome = "lost" if self.carried == "back" else "ok"
-        back = replace(self, source=self.target, target=self.source, outcome=outcome, segments=(0, 0))
-        return there, back
+        return there, replace(self, source=self.target, target=self.source, outcome=outcome, segments=(0, 0))
 
 
 Pairs = Mapping[frozenset[str], Sequence[Link]]

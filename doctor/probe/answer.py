@@ -210,8 +210,7 @@ def _why_unusable(
     ):  # it may only lack a library of its own
         return frames.ABSENT
     lines = [line.strip() for line in stderr.splitlines() if line.strip() and not _BESIDE.match(line)]
-    raised = [line for line in lines if _RAISED.match(line)]
-    said = "; ".join(raised[-1:] or lines[:2])[:200]
+    said = "; ".join([line for line in lines if _RAISED.match(line)][-1:] or lines[:2])[:200]
     return f"its command ended with {rc}" + (f": {said}" if said else "")
 
 

@@ -64,8 +64,7 @@ def begin(program: bytes, head: int, name: str) -> None:
 def pack(sources: "dict[str, str]") -> "tuple[bytes, int]":
     """The program that holds these modules, including this one, and the size of its head."""
     head = sources[SELF].encode("utf-8")
-    body = base64.b64encode(zlib.compress(json.dumps(sources).encode("utf-8"), 9))
-    return head + body, len(head)
+    return head + base64.b64encode(zlib.compress(json.dumps(sources).encode("utf-8"), 9)), len(head)
 
 
 def reader(program: bytes, head: int, rest: int = 0) -> str:

@@ -117,8 +117,7 @@ class Introduction:
             other = line.startswith(PROTOCOL)
             raise Stranger("another version of cluster-doctor listens there" if other else "")
         said = _encode_endpoint(self.there)
-        proof = _proof(self.token, MEMBER, self._theirs, self.nonce, said)
-        return b"%s %s %s\n" % (self.nonce, said, proof)
+        return b"%s %s %s\n" % (self.nonce, said, _proof(self.token, MEMBER, self._theirs, self.nonce, said))
 
     def confirm(self, line: bytes) -> Seals:
         _, here, proof = _words(b"- " + line)

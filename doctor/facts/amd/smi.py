@@ -39,8 +39,7 @@ def asked(
     """By amd-smi, or else by rocm-smi; not if amd-smi hung, because then the driver does not answer."""
     names = {"amd_smi": AMD_SMI, "rocm_smi": ROCM_SMI, "home": _HOME}
     words = {"amd": amd, "rocm": rocm, "before": before, "after": after, "left": seconds - 3}
-    defined = defining(seconds, _MOST_BYTES)
-    script = host_program(__file__, "smi.sh", defining=defined, **names, **words)
+    script = host_program(__file__, "smi.sh", defining=defining(seconds, _MOST_BYTES), **names, **words)
     return Fact(name, Run(script), parse, timeout=seconds, cap=900_000, partial=partial, group=GROUP)
 
 

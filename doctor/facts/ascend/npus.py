@@ -36,8 +36,7 @@ class Npu:
 
 
 _SECONDS = 12
-_CALLING = calling(TOOL, ELSEWHERE, _SECONDS)
-_ASK = host_program(__file__, "npus.sh", calling=_CALLING, listing=_SECONDS - 2)
+_ASK = host_program(__file__, "npus.sh", calling=calling(TOOL, ELSEWHERE, _SECONDS), listing=_SECONDS - 2)
 """One call lists all devices; those that are not OK are then queried for their errors, one by one."""
 
 

@@ -102,8 +102,7 @@ def _cannot_go_on(
     blind = case.timed and all(each.inside is None for each in others)
     if case.inside or blind:
         outside = case.told(case.outside if case.inside else ())
-        notes = _outside_as_well(outside)
-        return HangFinding(named, sure, at_once=True, standings=outside, notes=notes)
+        return HangFinding(named, sure, at_once=True, standings=outside, notes=_outside_as_well(outside))
     return HangFinding(named, accuses=False, sentence="No other rank was seen to wait for it.")
 
 

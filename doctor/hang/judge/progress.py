@@ -97,8 +97,7 @@ def asked(member: JobMember, ranks: Ends) -> Connection | None:
 
 def _spoke_last(each: Connection) -> bool:
     """A first request may be sent within the same millisecond in which the connection was made."""
-    never = each.received == 0 and each.acknowledged > 1
-    return never or each.last_received - each.last_sent >= TICK
+    return (each.received == 0 and each.acknowledged > 1) or each.last_received - each.last_sent >= TICK
 
 
 def lost(connection: Connection) -> bool:

@@ -102,8 +102,7 @@ def settings(text: str) -> Iterator[EndpointMention]:
         for address in _COORDINATOR.findall(line) if not alone else ():
             yield EndpointMention("coordinator", address, number, line.strip()[:LONGEST])
         for name, said in _OF_JAX.findall(line) if re.search("(?i)coordinator|JAX_", line) else ():
-            kind = name.lower().replace("-", "_")
-            yield EndpointMention(kind, said, number, line.strip()[:LONGEST])
+            yield EndpointMention(name.lower().replace("-", "_"), said, number, line.strip()[:LONGEST])
 
 
 def in_program(text: str) -> str:

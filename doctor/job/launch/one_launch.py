@@ -23,8 +23,7 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
     bare = [line for line in lines if line.bare and _of_many(line)]
     told = [line for line in lines if line.bare and not line.loop and not line.turn]
     launching = _of_several_hosts(launchers) or launchers
-    last = [line for line in lines if not line.bare][-1:]
-    chosen = launching or ranks or bare or told[-1:] or last
+    chosen = launching or ranks or bare or told[-1:] or [line for line in lines if not line.bare][-1:]
     together: list[ShellCommand] = []
     for line in reversed(chosen):
         if together and _is_instead(line, together):
@@ -103,8 +102,7 @@ def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:
         one and other and one != other for one, other in zip(_ports(line), _ports(rank), strict=False)
     )
     hosts = [[_given(each, name).partition(":")[0] for name in _HOSTS] for each in (line, rank)]
-    after = not line.apart and rank.passed - line.passed > SHORT
-    elsewhere |= alone and (after or hosts[0] != hosts[1])
+    elsewhere |= alone and ((not line.apart and rank.passed - line.passed > SHORT) or hosts[0] != hosts[1])
     return (alone or bool(_numbers(line))) and _numbers(line) == _numbers(rank) and elsewhere
 
 

@@ -189,8 +189,7 @@ class ShellState:
 
     def move(self, to: str | None) -> None:
         before = self.values.get(expand.FOLDER)
-        old = self.values.get("OLDPWD")
-        there = old if to == "-" else None if to is None else expand.moved(before, to)
+        there = self.values.get("OLDPWD") if to == "-" else None if to is None else expand.moved(before, to)
         self.values[expand.FOLDER] = there
         self.values["OLDPWD"] = before
 

@@ -238,8 +238,7 @@ def find_head(
     told = named if master and master.source.startswith(("--", RUNNING)) else None
     first = next((h for h in hosts if h.server and any(e.rank == 0 for e in h.server.entries)), None)
     of_table = SourcedValue(first.name, "rank table") if first else None
-    default = SourcedValue(hosts[0].name if hosts else "none", FIRST_HOST)
-    return told or of_table or wish or named or default
+    return told or of_table or wish or named or SourcedValue(hosts[0].name if hosts else "none", FIRST_HOST)
 
 
 def _host_of_master(

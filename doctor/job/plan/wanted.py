@@ -46,8 +46,7 @@ def _of_vendor(
 ) -> Wanted | None:
     chosen = [_chosen(env[name], name, name in of_job) for name in vendor.visible if name in env]
     given = (_given(env[name], name) for name in vendor.given if name in env)
-    none = next((each for each in chosen if not each.value), None)
-    return none or _strongest((*chosen, *given, *slurm))
+    return next((each for each in chosen if not each.value), None) or _strongest((*chosen, *given, *slurm))
 
 
 def _chosen(text: str, name: str, certain: bool) -> Wanted:

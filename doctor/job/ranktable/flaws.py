@@ -53,8 +53,7 @@ class TextPlaces:
     def around(self, offset: int) -> str:
         """The line with this offset; of a long line, only the part around the offset."""
         start = max(self._lines[self.spot(offset).line - 1], offset - BEFORE)
-        line = self.text[start : offset + AFTER].partition("\n")[0]
-        return shown(line.strip(), BEFORE + AFTER)
+        return shown(self.text[start : offset + AFTER].partition("\n")[0].strip(), BEFORE + AFTER)
 
     def member(self, at: int, key: str) -> int | None:
         """Where the value of a key begins, in the object at this offset or else nested inside it."""

@@ -59,8 +59,7 @@ def rails(case: TableRules, certain: bool) -> Iterator[UnplacedFlaw]:
         return
     severity = Severity.FAIL if _full(case) else Severity.WARN
     for rail in best.split:
-        votes = Counter(_segment(address, best.prefix) for _, address in seats[rail])
-        usual, count = votes.most_common(1)[0]
+        usual, count = Counter(_segment(address, best.prefix) for _, address in seats[rail]).most_common(1)[0]
         odd = [seat for seat in seats[rail] if _segment(seat[1], best.prefix) != usual]
         decided = 2 * count > len(seats[rail])
         entry, _ = odd[0]
@@ -82,8 +81,7 @@ def _read(seats: Seats, prefix: int) -> _Reading:
     split: list[int] = []
     strays = 0
     for rail, own in sorted(seats.items()):
-        votes = Counter(_segment(address, prefix) for _, address in own)
-        usual[rail], count = votes.most_common(1)[0]
+        usual[rail], count = Counter(_segment(address, prefix) for _, address in own).most_common(1)[0]
         strays += len(own) - count
         if count < len(own):
             split.append(rail)

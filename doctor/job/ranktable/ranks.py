@@ -100,8 +100,7 @@ def wrong_members(case: TableRules) -> Iterator[UnplacedFlaw]:
         for server in pod.servers:
             if server not in known:
                 message = "a server of super_pod_list is not in server_list"
-                expected = "a server_id of server_list"
-                yield case.flaw(pod.spot, "server_list", message, expected, shown(server))
+                yield case.flaw(pod.spot, "server_list", message, "a server_id of server_list", shown(server))
             elif server in placed:
                 message = "a server belongs to two superpods"
                 yield case.flaw(pod.spot, "server_list", message, "each server once", shown(server))

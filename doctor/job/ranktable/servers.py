@@ -101,8 +101,7 @@ def _super_pods(fields: Fields, root: TableNode) -> Iterator[model.SuperPod]:
         id = fields.name(node, "super_pod_id") or ""
         members = fields.objects(node, "server_list")
         names = [fields.name(member, "server_id") for member in members]
-        servers = tuple(name for name in names if name)
-        yield model.SuperPod(id, servers, fields.places.spot(fields.at(node)))
+        yield model.SuperPod(id, tuple(name for name in names if name), fields.places.spot(fields.at(node)))
 
 
 CHIP = "910"

@@ -51,8 +51,7 @@ def scheduler(who: RankFinder) -> Opinion | None:
     what = "has" if len(subjects) == 1 else "have"
     trust = Trust.STRONG if all(each.rank is not None for each in subjects) else Trust.VOTE
     words = f"MindSpore's scheduler: {named(subjects)} {what} sent no heartbeat in time."
-    shown = _first_lines(match[0] for _, match in lines)
-    return blames(Source.SCHEDULER, trust, words, subjects, shown)
+    return blames(Source.SCHEDULER, trust, words, subjects, _first_lines(match[0] for _, match in lines))
 
 
 def _node(who: RankFinder, said: HostText, name: str) -> Subject:

@@ -240,8 +240,7 @@ class LookAgent(HostAgent):
         within = max(0.0, over - time.monotonic())
         gathering = libraries.GatherProcess([m for m in members if "words" not in m], apart, within)
         named = resolver.resolved(names, min(resolver.SECONDS, within / 2))
-        within = max(0.0, over - time.monotonic())
-        looks = look.Looks(members, pyspy, say, within)
+        looks = look.Looks(members, pyspy, say, max(0.0, over - time.monotonic()))
         at, apart = looks.both(apart)
         for text in gathering.texts():
             say("library", text=text)

@@ -60,8 +60,7 @@ def find(known: "Launchers", own: int, within: float = math.inf, command: "Any" 
             rows.append(dict(row, blocked=True))
             unread.append(f"process {pid}: its command line and variables could not be read in time")
     rows.sort(key=lambda row: row["pid"])
-    users = proc.users({row["uid"] for row in rows})
-    tree = Tree(known, rows, own, users, proc.TICKS, proc.uptime())
+    tree = Tree(known, rows, own, proc.users({row["uid"] for row in rows}), proc.TICKS, proc.uptime())
     found = ranks.members(tree, _ports(candidates(tree), owners, over))
     place = room.Room(room.FOR_MEMBERS, {member["user"] for member in found})
     found = [member for member in found if place.takes(member["user"], member)]

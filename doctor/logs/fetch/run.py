@@ -215,8 +215,7 @@ def _folders(request: Request) -> Iterator[str]:
     Raises InputErrors.
     """
     for path in request.job.launch_files:
-        text = read_text(path, LIMIT)
-        folders = re.finditer(r"(?:^|\n)(?:export )?PWD=(/[^\s\0]{1,500})", text)
+        folders = re.finditer(r"(?:^|\n)(?:export )?PWD=(/[^\s\0]{1,500})", read_text(path, LIMIT))
         yield from (glob.escape(found[1]) for found in folders)
     with contextlib.suppress(FileNotFoundError):  # the folder was removed meanwhile
         yield glob.escape(os.getcwd())

@@ -242,7 +242,7 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
 
 
 def _at_once(one: Suspect, other: Suspect) -> bool:
-    """Whether two died of one signal in a second: the times of a table cannot say which of them came first."""
+    """Whether two died of one signal in one second: a table cannot say which of them came first."""
     ends = {(signal_of(each.head.sighting), each.head.line.at) for each in (one, other) if each.head}
     return len(ends) == 1 and None not in ends.pop()
 

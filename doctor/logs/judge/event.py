@@ -107,8 +107,7 @@ def event_of(sighting: Sighting, file: LogFile, places: PartyMaps, writer: Write
         named_ranks = [each for each in about if each.rank is not None]
         several = kind is SuspectKind.ROOT and len(named_ranks) > 1
         about = tuple(places.settled(each, file) for each in named_ranks) if several else (by,)
-    about = guilty or about
-    return Event(sighting, kind, by, about, peers)
+    return Event(sighting, kind, by, guilty or about, peers)
 
 
 def _not_ready(taken: Mapping[str, str], file: LogFile) -> Iterable[Party]:

@@ -32,8 +32,7 @@ class _CurveFinding:
 def judge_curves(curves: Sequence[Curve], symptoms: Iterable[Symptom] = ()) -> tuple[LogCause, ...]:
     """The charges. With `symptoms` they have causes, checks and remedies."""
     known = {symptom.id: symptom for symptom in symptoms}
-    curves = _distinct(curves)
-    latest = _latest(curves)
+    latest = _latest(_distinct(curves))
     charges = [charge for id in _LOOKS for charge in _each(latest, id)]
     nan = [charge for charge in charges if charge.symptom == NAN]  # a loss rises before it is NaN
     return tuple(_filled(charge, known) for charge in nan or charges)

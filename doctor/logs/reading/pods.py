@@ -39,8 +39,13 @@ def pod_of(text: str, above: Iterable[str]) -> Mapping[str, str]:
         if container:
             found["which_container"] = container["name"]
         if asked := _ASKED.search(line):
-            kind = "which_pod" if asked["kind"].startswith("po") and "g" not in asked["kind"] else "which_group"
-            return {**found, kind: asked["name"] if kind == "which_pod" else f"{asked['kind']} {asked['name']}"}
+            kind = (
+                "which_pod" if asked["kind"].startswith("po") and "g" not in asked["kind"] else "which_group"
+            )
+            return {
+                **found,
+                kind: asked["name"] if kind == "which_pod" else f"{asked['kind']} {asked['name']}",
+            }
         if field := _FIELD.match(line):
             if field["key"] == "Node":
                 found.setdefault("guilty_host", field["value"])

@@ -188,8 +188,7 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
         odd=tuple(of(who, line) for who, line in scan.odd.values()),
         problem=scan.problem,
     )
-    curves = tuple(_curve(each, scan, owner, people) for each in scan.curves)
-    return file, sightings.values(), curves
+    return file, sightings.values(), tuple(_curve(each, scan, owner, people) for each in scan.curves)
 
 
 def _merge(one: Sighting, other: Sighting) -> Sighting:

@@ -335,8 +335,7 @@ class _Scanner:
         for text in states(raw) if matched or tells or odd else ():
             facts = copy(self._parse(text))
             if text.startswith("  ", facts.start):
-                around = lines.window.around(*lines.span(place))
-                in_table(text, facts, around, self._layout, self._clock)
+                in_table(text, facts, lines.window.around(*lines.span(place)), self._layout, self._clock)
             if tells and self._learned < _LOOKED:
                 self._learned += 1
                 self._found.learned.line(text, facts.pid)

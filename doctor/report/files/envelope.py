@@ -148,8 +148,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_json(envelope: Envelope) -> bytes:
-    text = msgspec.json.encode(envelope)
-    return escaped(msgspec.json.format(text, indent=1).decode()).encode() + b"\n"
+    return escaped(msgspec.json.format(msgspec.json.encode(envelope), indent=1).decode()).encode() + b"\n"
 
 
 def only(where: Iterable[PlaceEntry]) -> PlaceEntry:

@@ -112,8 +112,7 @@ def _cases(
         else:
             (message, text), *more = (told[finding.id] for finding in outcome.findings)
             texts = "\n\n".join([text, *map("\n".join, more)])
-            kind = kinds.get(outcome.status, SKIPPED)
-            yield _Case(check, kind, outcome.status.value, message, texts)
+            yield _Case(check, kinds.get(outcome.status, SKIPPED), outcome.status.value, message, texts)
 
 
 def _finding_words(envelope: Envelope) -> Mapping[str, tuple[str, str]]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from random import Random
 
 from doctor.errors import UsageError
 from doctor.job.launch.files import read_launch_files
@@ -22,6 +23,7 @@ from doctor.transport.ssh.config import SshConfig
 from doctor.transport.ssh.settings import SshSettings
 from tests.support.launches import HEALTHY
 from tests.support.recordings import recording
+from tests.trials.fuzz.mutate import spoilt
 from tests.trials.fuzz.recordings import checks, judged, refuse_broken, show
 from tests.trials.fuzz.target import Find, refuse_unsafe, samples
 
@@ -102,6 +104,25 @@ def launches() -> Sequence[bytes]:
     of_others = [line.encode() for group in HEALTHY.values() for line in group]
     (env,), (script,) = given("launch.env")(), given("launch.sh")()
     return [*samples("launches/*.sh")(), *of_others, env, b"A=1\n" + env.replace(b"=", b"=$A"), script]
+
+
+def mixed_launch(dice: Random, data: bytes, others: Sequence[bytes]) -> bytes:
+    """Lines of many launches, one below the other: each is read beside what another script does."""
+    lines = [*data.splitlines(), *dice.choice(others).splitlines(), *_launch_lines()]
+    few = [dice.choice(lines) for _ in range(dice.randint(2, 14))]
+    here = b"cat %s<<EOF" % dice.choice((b"", b"> a.yaml ", b"> hosts ", b">> $1 "))
+    mixed = [here, *few[:2], b"EOF", *few[2:]] if dice.random() < 0.3 else few
+    return b"\n".join(spoilt(dice, line, lines) if dice.random() < 0.1 else line for line in mixed) + b"\n"
+
+
+@cache
+def _launch_lines() -> tuple[bytes, ...]:
+    """Those of the tests of launches, in which every form that is known stands once at least."""
+    folder = Path(__file__).parents[2] / "unit/checks/cases"
+    texts = b"\n".join(path.read_bytes() for path in sorted(folder.glob("launch*.yaml")))
+    lines = (line.strip(b" -'\"") for line in texts.splitlines())
+    starts = b"torchrun --nnodes=2 --node_rank=$1 --nproc_per_node=2 --master_addr=node1 train.py"
+    return tuple(line.replace(b"TORCHRUN", starts).replace(b"\\n", b"\n") for line in lines if line)
 
 
 def read_launch(case: bytes) -> None:

@@ -12,6 +12,7 @@ TARGETS = (
     Target("rank-table", samples("rank_table/*.json"), inputs.read_rank_table, spoilt_tree),
     Target("table-text", samples("rank_table/*.json", "launches/*.json"), inputs.read_rank_table),
     Target("launch", inputs.launches, inputs.read_launch),
+    Target("launch-lines", inputs.launches, inputs.read_launch, inputs.mixed_launch),
     Target("inventory", inputs.given("inventory.yaml"), inputs.read_inventory),
     Target("hostfile", inputs.given("hostfile-*"), inputs.read_hosts),
     Target("nodeset", inputs.nodesets, inputs.read_nodeset),

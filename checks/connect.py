@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from doctor.api import (
     HERE,
     PLAN,
+    RANKS,
     UNDECIDED,
     Backend,
     Capture,
@@ -46,6 +47,7 @@ from doctor.text.hostprogram import host_program
 MATTERS = 0.01
 """A rule that closes a smaller share of the ephemeral range (such as one service's port) is not a fault."""
 
+LOCALHOST = "127.0.0.1"
 SHOWN = 4
 """The most suspects for which the commands are shown."""
 
@@ -317,6 +319,55 @@ def firewall_blocks(
         )
     if doubts:
         raise Undecided(f"the rules cannot be decided: {doubts[0]}")
+
+
+@check("loopback-blocked", RULES, PORTS, RANKS, PLAN, HERE, damage=Damage.BLOCKED, sphere=Sphere.NETWORK)
+def loopback_blocked(
+    rules: Ruleset, ports: Ports, ranks: int, plan: JobPlan, here: Here
+) -> Iterator[Problem]:
+    """A firewall rule stops the connections of a host with itself.
+
+    Why it matters: ranks and launchers of one host connect to each other over the loopback interface, by the
+    host's own address as by 127.0.0.1: so does the rank that is beside the master. They wait until they time
+    out, while connections with other hosts work.
+
+    How it is known: the rules of nftables and iptables are followed for a new connection from the host to
+    itself, over lo. A policy that drops stops it if nothing accepts what comes in by lo. Of a rule that stops
+    other hosts, too, firewall-blocks tells.
+
+    What to do: accept what comes in by lo. Every firewall needs that rule, and nobody else can use it.
+    """
+    own = (plan.data_address(here.name) if len(plan.hosts) > 1 else None) or LOCALHOST
+    wanted = [("ephemeral ports", ports.ephemeral[0], ports.ephemeral[-1])] if ports.ephemeral else []
+    if here.is_head:
+        wanted.append(("the master port", plan.master_port.value, plan.master_port.value))
+
+    def stops(now: Ruleset) -> dict[str, Decision]:
+        decided = {
+            f"{what} {span}": decision
+            for what, first, last in wanted
+            for decision, span in (_decide(now, True, (own, own), (first, last), None, ports),)
+            if decision is not None and decision.blocked
+        }
+        return {what: each for what, each in decided.items() if _rule(each) not in told}
+
+    known = here.name in plan.holders.address
+    others = _stopped(rules, True, (None, ports, plan, here, None), [])[0] if known else {}
+    told = {_rule(decision) for decision, _ in others.values()}  # by firewall-blocks
+    if stopped := stops(rules):
+        yield Problem(
+            f"the firewall stops the connections of this host with itself, by {own}",
+            expected="new TCP connections over lo accepted",
+            actual=f"{', '.join(stopped)}, by {_rule(next(iter(stopped.values())))}",
+            subject=own,
+            severity=None if here.is_head or ranks > 1 or plan.of_node else Severity.WARN,
+            confidence=Confidence.CERTAIN,
+            evidence=tuple(
+                Evidence(f"{each.table} {each.chain}".strip(), f"{what}: {each.rule}")
+                for what, each in stopped.items()
+            ),
+            commands=opening(rules, [*dict.fromkeys((own, LOCALHOST))], lambda now: [*stops(now).values()]),
+        )
 
 
 def _stopped(

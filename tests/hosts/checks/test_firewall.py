@@ -61,6 +61,12 @@ def raw_and_policy(host: Host) -> None:
     iptables("nft")(host)
 
 
+def without_lo(host: Host) -> None:
+    """What people forget who write their first firewall."""
+    host.iptables("-A", "INPUT", "-i", "eth0", "-j", "ACCEPT")
+    host.iptables("-P", "INPUT", "DROP")
+
+
 def early(family: str, hook: str) -> Callable[[Host], None]:
     rule = f"type filter hook {hook}; tcp dport {EPHEMERAL.replace(':', '-')} drop;"
     return lambda host: host.nft(f"table {family} early {{\n chain entry {{ {rule} }}\n}}\n")
@@ -70,12 +76,12 @@ def blocks(inject: Callable[[Host], object], *says: str, on: str = "any") -> Fau
     return Fault("firewall-blocks", inject, says=says, on=on)
 
 
-FAULTS = Fault.table(__file__, "FAULTS", nft_input, iptables, raw_and_policy, early, nft_output)
+FAULTS = Fault.table(__file__, "FAULTS", nft_input, iptables, raw_and_policy, early, nft_output, without_lo)
 
 
 OF_EACH_KIND = (
     *("nft drops", "iptables-legacy", "ufw", "firewalld", "outbound"),
-    *("iptables, raw and then the policy", "nft, at the device"),
+    *("iptables, raw and then the policy", "nft, at the device", "iptables, nothing accepted from lo"),
 )
 
 

@@ -230,8 +230,8 @@ def whom(who: Sequence[Party]) -> str:
     addresses = dict.fromkeys(each.address for each in who if each.address and not each.host)
     place = ", ".join([fold(hosts)] * bool(hosts) + [*map(str, addresses)])
     if ranks:
-        named = ranks_text(ranks, most=6)
-        return f"{named} on {place}" if place else named
+        everywhere = all(each.host or each.address for each in who if each.rank is not None)
+        return ranks_text(ranks, most=6) + (f" on {place}" if place and everywhere else "")
     if len(devices := {each.device for each in who} - {None}) == 1:
         return f"device {devices.pop()}" + (f" of {place}" if place else "")
     if len(pids := {each.pid for each in who} - {None}) == 1:

@@ -73,7 +73,8 @@ def whole(text: bytes, width: int) -> bytes:
 def _continues(line: bytes, before: bytes) -> bool:
     """Whether the line can be the rest of the one before: it does not begin as lines of a log do."""
     text = line.decode("utf-8", "replace")
-    if not text.strip() or says_step(text) or (_OWN.match(text) and not before.endswith(b'", line ')):
+    row = line[:8] == before[:8]
+    if row or not text.strip() or says_step(text) or (_OWN.match(text) and not before.endswith(b'", line ')):
         return False
     facts = said_of(text, PrefixLayout(), _CLOCK)
     if facts.form is not Form.PLAIN or facts.prefix or facts.at is not None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from doctor.errors import UsageError
 from doctor.text.nodeset import unfold
@@ -14,6 +15,7 @@ _SCHEDULED = re.compile(
 )
 
 
+@lru_cache(8)
 def is_scheduled(text: str) -> bool:
     """Whether a script has a word of a scheduler or of pods, which then give launchers their hosts."""
     return _SCHEDULED.search(text) is not None

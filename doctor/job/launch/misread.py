@@ -141,9 +141,9 @@ def _batch(text: str, in_background: bool) -> Iterator[Slip]:
 def _of_lists(lines: Sequence[ShellCommand], text: str) -> Iterator[Slip]:
     """Lists of options of which only the first word is used, and of hosts that ssh reads to their end."""
     for name, words in _LIST.findall(text) if not re.match(r"#!.*\bzsh", text) else ():
-        first, second = re.sub(r"#.*", "", words).split()[:2]
+        first, second = [*re.sub(r"#.*", "", words).split(), "", ""][:2]
         used = re.search(rf"(?m)^(?!\s*#).*\s\"?\$(?:{name}|\{{{name}\}})\"?(?=\s|$)", text)
-        lost = any(first in one.words and second not in one.words for one in lines)
+        lost = second and any(first in one.words and second not in one.words for one in lines)
         if used and lost and not re.search(rf"\b{name}=(?!\()", text):
             at = _at(text, "list", used.end())
             yield Slip("list", name, at.line, at.words)

@@ -22,7 +22,7 @@ from doctor.job.launch.shell_tokens import ShellError, Word
 _GONE_THROUGH = LoopTurns("", (), None)
 _MOST_VARIABLES = 2000
 _MOST_LINES = 2000
-_MOST_REPEATED = 100_000
+_MOST_REPEATED = 40_000
 """How many commands may be read again in loops and functions."""
 _DEEPEST_CALL = 10
 SHORT, LONG = 10, 10**6
@@ -186,7 +186,7 @@ class ShellFlow(ShellState):
         """Run through the loop as long as its test is known; otherwise leave everything as it was."""
         done = self.blocks.done[place]
         name = counter_of(test, self.blocks.commands[place:done])
-        before = (dict(self.values), set(self.exported), len(self.lines), self.waits, self.repeats)
+        before = (dict(self.values), set(self.exported), len(self.lines), self.waits)
         more = holds(test, self.values)
         for _ in range(MOST_TURNS):
             most = len(self.lines) < _MOST_LINES // 2 and self.afford(done - place)
@@ -195,7 +195,7 @@ class ShellFlow(ShellState):
             more = until if self._turn(name, place + 1, done) else holds(test, self.values)
         if more is until:
             return True
-        self.values, self.exported, lines, self.waits, self.repeats = before
+        self.values, self.exported, lines, self.waits = before
         del self.lines[lines:]
         return False
 

@@ -85,7 +85,7 @@ class SlipsOf:
 
     def by_map(self) -> Iterator[Slip]:
         """The choices by host that are an associative list, as if they were a `case`."""
-        for name, rows in re.findall(r"(?m)^\s*declare\s+-A\s+(\w+)=\(([^()]*)\)", self._text):
+        for name, rows in re.findall(r"(?m)^[ \t]*declare[ \t]+-A[ \t]+(\w+)=\(([^()]*)\)", self._text):
             branches = re.sub(r"\[[\"']?([\w.-]+)[\"']?\]=(\S+)", rf"\1) {name}=\2 ;;", rows)
             used = re.search(rf"\$\{{{name}\[[\"']?{_HOST}[\"']?\]\}}", self._text)
             if used and not re.search(rf"\b{name}\[[^\]]*\]=", self._text):

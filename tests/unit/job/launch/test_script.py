@@ -142,7 +142,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 UNITS = (
     *("$A", "A=$A$A ", "$(", "((", "'a' ", "if ", "A=(a ", "case x in ", "for i in a; do ", "[ x ] && "),
     *("A1=b;", "\\\n", "<<E ", "torchrun $A\n", "${A:-", "`a` ", "# a\n", "|", "export MS_A=1 ", '"$A" '),
-    *("a" * 50, "if x; then A=1; fi\n", '"$A$A$A$A"', "torchrun &\n", "(", "$(("),
+    *("a" * 50, "if x; then A=1; fi\n", '"$A$A$A$A"', "torchrun &\n", "(", "$((", "\n"),
+    "while true; do [ $i -ge %d ] && break; RANK=$i python train.py & let i++; done\n",
 )
 
 

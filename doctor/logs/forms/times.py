@@ -14,11 +14,12 @@ DATED = (
 )
 """2025-10-23-21:05:09.859.568, 2025-01-21T04:41:44,285060+00:00, 2026-11-20_07:22:27."""
 NAMED = (
-    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?P<name>(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)) "
-    r"{1,2}(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?"
+    r"(?P<name>(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|\d\d?月) {1,2}"
+    r"(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
     r"(?:\.(?P<part>\d{1,9}))?(?: (?P<year>\d{4})(?!\d))?"
 )
-"""Nov 20 07:22:05, also with the day of the week or the year."""
+"""Nov 20 07:22:05, also with the day of the week or the year, and 11月 20 of a Chinese locale."""
 _SECONDS = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<part>\d{1,9}))?"
 GLOG = rf"(?P<month>\d{{1,2}})(?P<day>\d\d) {_SECONDS}"
 """1120 07:22:05.676871010; some write 427 for 0427."""
@@ -49,7 +50,8 @@ class Clock:
     def at(self, found: re.Match[str]) -> tuple[float | None, bool]:
         """The time that one of the patterns above found, and whether it states its zone."""
         values = found.groupdict()
-        month = _MONTHS.index(values["name"].title()) + 1 if values.get("name") else int(values["month"])
+        name = (values.get("name") or values["month"]).title()
+        month = _MONTHS.index(name) + 1 if name in _MONTHS else int(name.rstrip("月"))
         second = min(int(values["second"]), 59)
         rest = (month, int(values["day"]), int(values["hour"]), int(values["minute"]), second)
         try:

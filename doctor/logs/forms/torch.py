@@ -7,7 +7,7 @@ from doctor.text.hostprogram import table
 from doctor.text.late import late
 
 _NCCL = late(
-    rf"(?:\[{DATED}\] ?)?(?P<host>[A-Za-z0-9][\w.-]{{0,250}}):(?P<pid>\d{{1,9}}):\d{{1,9}}"
+    rf"(?:\[{DATED}\] ?|\[\d{{1,6}}\])?(?P<host>[A-Za-z0-9][\w.-]{{0,250}}):(?P<pid>\d{{1,9}}):\d{{1,9}}"
     rf"(?: \[(?:\w{{1,12}}:)?(?P<device>\d{{1,3}})\])?(?: \[?{DATED.replace('(?P<', '(?P<b_')}\]?)?"
     r" (?:(?P<file>\S{1,200}:\d{1,6}) )?(?:(?P<nccl>NCCL) )?(?P<level>WARN|INFO|ERROR|TRACE|ABORT|VERSION)\b"
 )

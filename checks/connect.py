@@ -337,36 +337,38 @@ def loopback_blocked(
 
     What to do: accept what comes in by lo. Every firewall needs that rule, and nobody else can use it.
     """
-    own = (plan.data_address(here.name) if len(plan.hosts) > 1 else None) or LOCALHOST
+    data, alone = plan.data_address(here.name), len(plan.hosts) == 1
+    own = [*dict.fromkeys(filter(None, (data, LOCALHOST if alone or data is None else None)))]
     wanted = [("ephemeral ports", ports.ephemeral[0], ports.ephemeral[-1])] if ports.ephemeral else []
     if here.is_head:
         wanted.append(("the master port", plan.master_port.value, plan.master_port.value))
 
     def stops(now: Ruleset) -> dict[str, Decision]:
         decided = {
-            f"{what} {span}": decision
+            f"{what} {span} of {address}": decision
+            for address in own
             for what, first, last in wanted
-            for decision, span in (_decide(now, True, (own, own), (first, last), None, ports),)
+            for decision, span in (_decide(now, True, (address, address), (first, last), None, ports),)
             if decision is not None and decision.blocked
         }
         return {what: each for what, each in decided.items() if _rule(each) not in told}
 
     known = here.name in plan.holders.address
-    others = _stopped(rules, True, (None, ports, plan, here, None), [])[0] if known else {}
-    told = {_rule(decision) for decision, _ in others.values()}  # by firewall-blocks
+    ways = [_stopped(rules, way, (None, ports, plan, here, None), [])[0] for way in (True, False) if known]
+    told = {_rule(decision) for others in ways for decision, _ in others.values()}  # by firewall-blocks
     if stopped := stops(rules):
         yield Problem(
-            f"the firewall stops the connections of this host with itself, by {own}",
+            "the firewall stops the connections of this host with itself",
             expected="new TCP connections over lo accepted",
             actual=f"{', '.join(stopped)}, by {_rule(next(iter(stopped.values())))}",
-            subject=own,
+            subject="interface lo",
             severity=None if here.is_head or ranks > 1 or plan.of_node else Severity.WARN,
             confidence=Confidence.CERTAIN,
             evidence=tuple(
                 Evidence(f"{each.table} {each.chain}".strip(), f"{what}: {each.rule}")
                 for what, each in stopped.items()
             ),
-            commands=opening(rules, [*dict.fromkeys((own, LOCALHOST))], lambda now: [*stops(now).values()]),
+            commands=opening(rules, [*dict.fromkeys((*own, LOCALHOST))], lambda now: [*stops(now).values()]),
         )
 
 

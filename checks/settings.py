@@ -43,13 +43,16 @@ _SETTING = (
 )
 _ALLOCATES = (rf"(?:{_SETTING}(?:,{_SETTING})*)?,?", "NAME:VALUE, such as expandable_segments:True")
 _SWITCH = ("[01]", "0 or 1")
-_WORD = "(?:tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat|ll|ll128|simple)"
-_CHOICE = rf"(?:\w+:)?\^?{_WORD}(?:,{_WORD})*"
+_WORD = "(?:tree|ring|collnet|collnetdirect|collnetchain|nvls|nvlstree|pat|ll|ll128|simple)"
+_CHOICE = rf"(?:\w+:)?\^?{_WORD}(?:,{_WORD})*,?"
 _CHOICES = rf"(?i)(?:{_CHOICE}(?:;{_CHOICE})*)?;?"
-_LEVELS = r"(?:\w+=)?(?:level[0-3]:[\w+-]+;?)+"
+_LEVELS = r"(?:\w+\s*=\s*)?(?:level[0-3]\s*:\s*[\w+-]+\s*;?\s*)+"
 VALUES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "PYTHON": {
-        "PYTHONHASHSEED": (r"(?:random|\s*\+?\d{1,9}|[1-3]\d{9}|4[0-2]\d{8})?", "random, or 0 to 4294967295"),
+        "PYTHONHASHSEED": (
+            r"(?:random|\s*\+?0*\d{1,9}|[1-3]\d{9}|4[0-2]\d{8})?",
+            "random, or 0 to 4294967295",
+        ),
         "PYTHONUTF8": ("[01]?", "0 or 1"),
         "PYTHONMALLOC": ("(?:(?:(?:py|mi)?malloc(?:_debug)?|debug|default))?", "malloc, pymalloc or debug"),
     },
@@ -67,7 +70,7 @@ VALUES: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": _WHOLE,
     },
     "HCCL": {
-        "HCCL_ALGO": (rf"{_LEVELS}(?:/{_LEVELS})*", "level0:NA;level1:ring"),
+        "HCCL_ALGO": (rf"(?:{_LEVELS}(?:/\s*{_LEVELS})*|.*\(.*)?", "level0:NA;level1:ring"),
         "HCCL_DETERMINISTIC": ("(?i)true|false|strict", "true, false or strict"),
         "HCCL_ENTRY_LOG_ENABLE": _SWITCH,
         "HCCL_INTER_HCCS_DISABLE": ("(?i)true|false", "TRUE or FALSE"),
@@ -81,8 +84,8 @@ VALUES: Mapping[str, Mapping[str, tuple[str, str]]] = {
 """Library -> name -> the values that it takes, as a pattern and in words. At others it stops when it is
 loaded or when ranks meet; torch reads none of another library than theirs.
 """
-NOT_ALWAYS = ("NCCL_ALGO", "NCCL_PROTO")
-"""NCCL before 2.24 leaves out the words that it does not know."""
+NOT_ALWAYS = ("NCCL_ALGO", "NCCL_PROTO", "HCCL_ALGO")
+"""NCCL before 2.24 leaves out the words that it does not know; what HCCL takes grows with its versions."""
 _SPAN = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
 

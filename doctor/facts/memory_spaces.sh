@@ -1,5 +1,5 @@
-A=/tmp B=${HOME:-/tmp} C=$TMPDIR D=/dev/shm E=/
-case $C in /tmp|/tmp/|[!/]*|'') C=$B;; esac
+A=/tmp B=${HOME:-/tmp} C=${TMPDIR%/} D=/dev/shm E=/
+case $C in /tmp|/dev/shm|"${B%/}"|[!/]*|'') C=$B;; esac
 export A B C D E
 exec awk 'BEGIN {
   while ((getline line < "/proc/self/mountinfo") > 0) {

@@ -12,7 +12,7 @@ PLACES = (
 )
 """What may stand in braces: a group of the symptom's expressions, or the hosts that it is about."""
 _PLACE = re.compile(rf"(?<!\$)\{{({'|'.join(PLACES)})\}}")
-_PORT = re.compile(r"(?:<\d{1,5}>|:\d{1,5})$")
+_PORT = re.compile(r"^([^:]*|\[[^\]]*\]):\d{1,5}$|<\d{1,5}>$")
 _OF = ("", "guilty_", "peer_", "other_", "which_", "which_other_")
 
 
@@ -25,7 +25,7 @@ def filled(line: str, taken: Mapping[str, str], hosts: Sequence[str] = ()) -> st
         said = known.get(name) or next((taken[of + name] for of in _OF if taken.get(of + name)), "")
         if not said:
             return name.upper()
-        said = _PORT.sub("", said) if name == "address" and said.count(":") < 2 else said
+        said = _PORT.sub(r"\1", said) if name == "address" else said
         return said if line.startswith("#") else shlex.quote(said)
 
     return _PLACE.sub(value, line)

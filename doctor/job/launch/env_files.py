@@ -41,7 +41,7 @@ def read_dump(text: str) -> tuple[dict[str, str], list[tuple[int, str]]]:
         elif match:
             if match[1] in env and env[match[1]] != [match[2]]:
                 twice.append((number, match[1]))
-            env.setdefault(match[1], [])[:] = [match[2]]
+            current = env[match[1]] = [match[2]]
         else:
             current.append(line)
     return {name: "\n".join(value).rstrip("\n") for name, value in env.items()}, twice

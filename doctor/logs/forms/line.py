@@ -43,6 +43,8 @@ def writer_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
     facts = LineFacts()
     strip(text, layout, clock, facts)
     _logged(text, facts, clock)
+    if facts.headed:
+        _tagged(text, facts, facts.start)
     return facts
 
 

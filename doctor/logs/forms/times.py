@@ -14,7 +14,7 @@ DATED = (
 )
 """2025-10-23-21:05:09.859.568, 2025-01-21T04:41:44,285060+00:00, 2026-11-20_07:22:27."""
 NAMED = (
-    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?"
+    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|周?[一二三四五六日]) )?"
     r"(?P<name>(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|\d\d?月) {1,2}"
     r"(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
     r"(?:\.(?P<part>\d{1,9}))?(?: (?P<year>\d{4})(?!\d))?"

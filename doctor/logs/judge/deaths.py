@@ -269,12 +269,12 @@ def alike(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
 
 
 def crash(of: Suspect) -> object:
-    """The signal that a program of its own sent itself, its launcher's file and, if known, the second."""
+    """The signal that a program of its own sent itself, its launcher's file and the second, or the place."""
     head = of.head
     number = signal_of(head.sighting) if head else None
-    if head is None or number not in _CRASHES:
-        return None
-    return number, head.line.file, head.line.at and int(head.line.at)
+    if head is None or number not in _CRASHES or (head.line.at is None and head.line.form is Form.MPI):
+        return None  # mpirun tells of one process, so two of them are of two runs
+    return number, head.line.file, head.line.number // 8 if head.line.at is None else -int(head.line.at)
 
 
 def _table(case: LogCase, line: LogLine, death: Suspect) -> object:

@@ -23,7 +23,7 @@ from doctor.logs.judge.deaths import (
 from doctor.logs.judge.disagreement import disagreement, disagrees
 from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kernel_events import of_another_container
-from doctor.logs.judge.kinds import SuspectKind, lacks_memory
+from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.judge.words import MOST as MOST_RANGES
@@ -89,7 +89,8 @@ def _explains_death(reason: Suspect, death: Suspect) -> bool:
     if any(lacks_memory(each.sighting) for each in death.events):
         return False
     one = death.one
-    if {*reason.who} <= {Party()} and all(explains(reason.events[0], each) for each in death.events):
+    ended = all(signal_of(each.sighting) == 9 and explains(reason.events[0], each) for each in death.events)
+    if ended and {*reason.who} <= {Party()}:
         return True
     return any(key(each) == key(one) or (one.rank is None and covers(one, each)) for each in reason.who)
 

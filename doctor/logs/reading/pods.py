@@ -16,7 +16,7 @@ _PLACED = re.compile(
 _FIELD = re.compile(r"(?P<key>Name|Node): {1,40}(?P<value>[\w.-]{1,253})")
 _ASKED = re.compile(
     r"kubectl (?:[\w-]{1,20} ){0,3}describe (?P<kind>pods?|po|pg|podgroups?|vcjob|job)s?[ /]"
-    r"(?:-\S{1,20} (?:[\w-]{1,63} )?){0,3}(?P<name>[a-z0-9][\w.-]{0,252})"
+    r"(?:-\S{1,20} (?:[\w-]{1,63} )?){0,3}(?P<name>[a-z0-9][\w.-]{0,252})\s*$"
 )
 """The command that printed it, above a text whose head is cut off."""
 _CONTAINER = re.compile(r"\s{0,8}(?P<name>[a-z0-9][a-z0-9-]{0,62}):\s{0,9}$")

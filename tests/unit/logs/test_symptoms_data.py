@@ -113,6 +113,7 @@ def test_each_says_where_it_was_seen_and_why(family: str) -> None:
         if symptom.family == family:
             assert symptom.sources, symptom.id
             assert symptom.causes or symptom.role in NO_COMPLAINT, symptom.id
+            assert all(each.count("(") == each.count(")") for each in symptom.causes), symptom.id
 
 
 TOLD = (

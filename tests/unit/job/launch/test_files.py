@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from doctor.errors import InputErrors
 from doctor.job.launch.common import common_env
+from doctor.job.launch.env_files import read_dump
 from doctor.job.launch.files import read_launch_files
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.variables import is_kept
@@ -67,6 +68,12 @@ def test_files_with_the_same_name_are_distinguished(tmp_path: Path) -> None:
         paths.append(tmp_path / f"device{rank}" / "env.log")
         paths[-1].write_text(dump(table_rank(rank)))
     assert [told.source for told in read_launch_files(paths).told] == [str(path) for path in paths]
+
+
+def test_a_value_of_several_lines_stays_whole() -> None:
+    env, twice = read_dump("A=1\nX=x\nsecond line\nB=2\nX=y\nlast line\n")
+    assert env == {"A": "1", "X": "y\nlast line", "B": "2"}
+    assert twice == [(5, "X")]
 
 
 def test_an_env_file(tmp_path: Path) -> None:

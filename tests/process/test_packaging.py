@@ -41,7 +41,10 @@ def test_the_wheel_installs_only_the_package(wheel: Path) -> None:
 
 def test_the_wheel_and_the_sources_list_the_same_checks(doctor: Path, tmp_path: Path) -> None:
     for words in (("list",), ("list", "schema")):
-        assert run(doctor, *words, cwd=tmp_path) == run(sys.executable, "-m", "doctor", *words, cwd=ROOT)
+        of_wheel = run(doctor, *words, cwd=tmp_path)
+        of_sources = run(sys.executable, "-m", "doctor", *words, cwd=ROOT)
+        # newer versions of msgspec leave out how the lines of a docstring are indented
+        assert of_wheel.replace("\\n    ", "\\n") == of_sources.replace("\\n    ", "\\n")
 
 
 def test_the_wheel_has_the_chinese_pages(doctor: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ OF_SMI = {
     *("gpu-unhealthy", "gpu-busy", "gpu-ecc", "gpu-split", "nvlink-down"),
     *("gpu-throttled", "gpu-power-low", "gpu-ecc-off"),
 }
-OF_ROOT = {"firewall-blocks", "kernel-log", "memory-errors", "gpu-xid"}
+OF_ROOT = {"firewall-blocks", "loopback-blocked", "kernel-log", "memory-errors", "gpu-xid"}
 
 
 examine = gpu_examiner

@@ -11,7 +11,7 @@ from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, npu_examiner
 OF_SMI = {"device-unhealthy", "device-busy"}
 OF_THE_FILE = {"device-ip-not-applied"}
 OF_HCCN = from_cases(__file__, "OF_HCCN", set[str])
-OF_ROOT = {"firewall-blocks", "kernel-log", "memory-errors"}
+OF_ROOT = {"firewall-blocks", "loopback-blocked", "kernel-log", "memory-errors"}
 
 
 examine = npu_examiner

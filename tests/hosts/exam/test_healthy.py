@@ -5,7 +5,7 @@ import pytest
 from tests.lab import Lab
 from tests.support.faults import ALONE, Examiner, assert_healthy
 
-UNREADABLE = {"kernel-log", "memory-errors", "firewall-blocks"}
+UNREADABLE = {"kernel-log", "memory-errors", "firewall-blocks", "loopback-blocked"}
 """The facts that only root may read."""
 
 

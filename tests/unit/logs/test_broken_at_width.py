@@ -7,6 +7,7 @@ import pytest
 from doctor.logs.reading.window import whole, width_of
 from tests.support.cases import from_cases
 from tests.support.fault_logs import pasted
+from tests.support.paths import ROOT
 
 LOGS = from_cases(__file__, "LOGS", dict[str, str])
 COMPLAINS = from_cases(__file__, "COMPLAINS", dict[str, str])
@@ -60,3 +61,7 @@ def test_each_line_keeps_its_number(width: int) -> None:
 @pytest.mark.parametrize("row", ROWS)
 def test_rows_of_one_length_are_not_joined(row: str) -> None:
     assert width_of("".join(f"{row.format(number)}\n" for number in range(1, 9)).encode()) == 0
+
+
+def test_rows_that_begin_alike_are_not_joined() -> None:
+    assert width_of((ROOT / "tests/exam/logs/926.log").read_bytes()) == 0

@@ -123,7 +123,8 @@ def _stronger(case: LogCase, roots: Sequence[LogBlame], named: LogBlame) -> bool
         return True
     died = any(each.kind is SuspectKind.DIED for each in best.events)
     if died and best.confidence is not Confidence.SUSPECT:
-        return not any(case.before(one, best.events[0]) for one in named.events)
+        head = best.events[0]  # Slurm tells of a kill at the end of the step
+        return not any(case.before(one, head) and not explains(head, one) for one in named.events)
     return any(
         explains(one, other) or case.before(one, other) for one in best.events for other in named.events
     )

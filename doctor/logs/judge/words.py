@@ -141,10 +141,11 @@ def which(events: Sequence[Event], *, ends: bool = True, hidden: Collection[str]
     `hidden` values are left out.
     """
     event = events[0]
-    host = event.sighting.taken.get("host") if event.kind in _OF_PLACES else None
-    far = [who(event.peers)] if event.peers else [host.removeprefix("::ffff:")] if host else []
+    hosts = [each.sighting.taken.get("host", "").removeprefix("::ffff:") for each in events]
+    far = [who(event.peers)] if event.peers else hosts if event.kind in _OF_PLACES else []
     here = {place for each in event.who for place in (each.host, each.address)}
-    said = [each for each in far if ends and each not in here and each != _NOBODY]
+    others = dict.fromkeys(each for each in far if ends and each and each not in here and each != _NOBODY)
+    said = [_some(others)] if others else []
     found: dict[str, dict[str, None]] = {}
     for each in events:
         for name, value in each.sighting.taken.items():

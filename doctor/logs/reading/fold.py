@@ -13,6 +13,11 @@ APART = ("pci", "adapter", "gpu", "gpu_node", "process", "server", "earlier_xid"
 """Values of a message that tell two events of one writer apart."""
 KERNELS = (*APART, "pid", "victim")
 """The same for the kernel, whose events belong to processes."""
+OBJECTS = {
+    Role.NAMES: ("address", "device"),
+    Role.ROOT: ("host", "file", "name", "module", "library", "interface"),
+}
+"""And what the causes and the accused of one writer are about."""
 Subject = tuple[str, ...]
 
 
@@ -39,8 +44,8 @@ def subject(symptom: Symptom, taken: Mapping[str, str], form: Form) -> Subject:
     """What a message is about, so that only messages about the same are counted together."""
     names: tuple[str, ...] = KERNELS if form is Form.KERNEL else APART
     names += tuple(name for name in taken if name.startswith(("guilty_", "which")))
-    if symptom.role is Role.NAMES:
-        names += ("address", "device")
+    if symptom.role in OBJECTS:
+        names += OBJECTS[symptom.role]
     if symptom.above or symptom.below:
         names = tuple(sorted(taken))
     return tuple(f"{name} {taken[name]}" for name in names if name in taken)

@@ -13,7 +13,7 @@ _NOT_ONE = re.compile(rf"\b(?:{_NOT})\b", re.IGNORECASE)
 _ADVICE, _POD, _FAILED, _GOES_ON = map(re.compile, (_ADVISES, _CONTAINER, _SAYS, _INSTEAD))
 _STARTS = re.compile(_BEGINS.replace("@ENDS@", f"(?:{_ENDS})"), re.IGNORECASE)
 GLOG = re.compile(
-    rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d|\d: [EF] [\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6}\] "
+    rb"[EF](?:20\d\d)?(?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d|\d: [EF] [\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6}\] "
 )
 """The beginning of an error line of glog, absl or TSL, which has no word for its level."""
 _VALUE = re.compile(r"0x[0-9a-fA-F]+|\d+")

@@ -19,7 +19,7 @@ _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
 
 _ANY = re.compile(
     r"std(?:err|out): "
-    r"|(?:\[\d{1,9}\] | {0,4}\d{1,6}: |\[?(?:[\d/-]{10}[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d\]?:? )?"
+    r"|(?: {1,12}\| | )?(?:\[\d{1,9}\] | {0,4}\d{1,6}: |\[?(?:[\d/-]{10}[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d\]?:? )?"
     r"\[(?:rank|(?i:(?:global_)?rank)[:=_])(?P<rank>\d{1,6})\]:? ?"
     r"|\[(?:(?:default|trainer|worker)_?(?P<local>\d{1,4})\]:|(?i:[gn]pu|worker):(?P<numbered>\d{1,4})\]:?) ?"
     rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?(?:\d{{1,6}}[,.])?(?P<tagged>\d{{1,6}})[\]>]"
@@ -43,6 +43,7 @@ _SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(rf"{DATED}(?= [^\s\[]{{1,64}
 """The prefixes of syslog and journalctl for the lines of a program."""
 _GREP = re.compile(
     r"[\w./@+-]{1,200}\.(?:log|txt|out|err)(?P<by>[:-])(?:\d{1,9}(?P=by))?(?=\S)"
+    r"|[\w./@+-]{1,200}\.txt:\d{1,9}(?=\[ {0,8}\d{1,9}\.\d{1,6}\] )"
     r"|\d{1,9}[:-](?=(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Interrupt): )"
     r"|(?:[\w./@+-]{1,200}?[:-])??(?:\d{1,9}[:-])?"
     r"(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\(|\[ {0,8}\d{1,9}\.\d{1,6}\] "

@@ -21,8 +21,8 @@ NAMED = (
 )
 """Nov 20 07:22:05, also with the day of the week or the year, and 11月 20 of a Chinese locale."""
 _SECONDS = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<part>\d{1,9}))?"
-GLOG = rf"(?P<month>\d{{1,2}})(?P<day>\d\d) {_SECONDS}"
-"""1120 07:22:05.676871010; some write 427 for 0427."""
+GLOG = rf"(?:(?P<year>20\d\d)(?=\d{{4}} ))?(?P<month>\d{{1,2}})(?P<day>\d\d) {_SECONDS}"
+"""1120 07:22:05.676871010; some write 427 for 0427, or the year too."""
 
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _DAY = 86_400.0

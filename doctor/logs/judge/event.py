@@ -19,7 +19,7 @@ LATE = 60.0
 """Seconds before the last line that still count as the end of a file."""
 MOST_READY = 100_000
 """The most ranks that a list of those that are ready may imply."""
-_OF_NOBODY = {"schedulers", "supervisor", "deepspeed-child", "deepspeed-others-ended"}
+_OF_NOBODY = {"schedulers", "supervisor", "ray-resources", "deepspeed-child", "deepspeed-others-ended"}
 """Symptoms, and families of them, whose lines no rank writes, whatever else its file holds."""
 _LEFT_OUT = re.compile(r"\b(?:Ignor(?:e|ed|ing)|Skip(?:ped|ping)?) ")
 _OF_OTHERS = {SuspectKind.NAMES, SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED}
@@ -100,7 +100,9 @@ def event_of(sighting: Sighting, file: LogFile, places: PartyMaps, writer: Write
             peers = tuple(places.settled(each, None) for each in peers)
             if "client socket has failed to connect to" in line.text:
                 peers = ()  # in this message torch does not print the addresses that it tried
-        own = replace(about[0], pid=None, address=None) if len(about) == 1 else Party()
+        own = replace(about[0], address=None) if len(about) == 1 else Party()
+        if by.rank is not None or by.device is not None or by.host or file.who != Party():
+            own = replace(own, pid=None)  # the writer is known better
         if own.rank is None and not of_peer:  # it is that of another end
             own = replace(own, host=None)
         by = places.settled(filled(by, own), file)

@@ -29,6 +29,9 @@ _COUNTS = re.compile(
     r"(?: last started work: .{1,80}?,)? last completed (?:NCCL |HCCL )?work: (-?\d{1,18})"
 )
 """Only the group 0 and GUIDs are the same group on all ranks."""
+_SIZE = re.compile(r"SeqNum=(\d{1,12}), OpType=(?:ALLREDUCE|BROADCAST|REDUCE), NumelIn=(\d{1,18})")
+"""An operation to which all ranks of a group bring the same number of elements."""
+_GROUP = re.compile(r"PG GUID (\S{1,80}) Rank \d{1,6}\]")
 _OPERATION = re.compile(r"OpType=(\w{1,40})|\btag\[(?:Hcom)?([A-Za-z]{3,30})_(?P<group>[^\]]{1,120})\]")
 """HCCL's tag names the operation and its group: two groups may be in two operations."""
 
@@ -118,7 +121,7 @@ def behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     return None
 
 
-def other_operation(_: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
+def other_operation(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """All ranks waited, but in different operations: one was skipped, added or reordered. The minority is
     blamed, and all sides are described, since the logs do not show which is wrong.
     """
@@ -129,8 +132,11 @@ def other_operation(_: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         if name := (found[1] or found[2]) if found else waits_in(event.line.frames):
             at.update((key(party, event.line.file), (party, name)) for party in event.who)
             groups.add(found["group"] if found else None)
+    sizes = {each.keys: size.groups() for each in events if (size := _SIZE.search(each.line.text))}
+    if len(sizes) == len(at) == 2 and len({seq for seq, _ in sizes.values()}) == 1:
+        at = {one: (at[one][0], f"{at[one][1]} (NumelIn={n})") for (one,), (_, n) in sizes.items() if one in at}
     counts = Counter(name for _, name in at.values())
-    if len(counts) < 2 or len(groups) > 1 + (None in groups):
+    if len(counts) < 2 or len(groups) > 1 + (None in groups) or _apart(case):
         return None
     names = [name for name, _ in counts.most_common()]
     sides = [f"{who(p for p, n in at.values() if n == name)} in {name}" for name in names]
@@ -142,6 +148,16 @@ def other_operation(_: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     calls = [f"{who(of)} called it at {place}" for place, of in grouped(places).items() if place]
     how = ("their lines or tracebacks name different operations", *calls[:MOST])
     return LogBlame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
+
+
+def _apart(case: LogCase) -> bool:
+    """Whether two ranks waited in different groups, of which each may be in an operation of its own."""
+    of: dict[int, set[str]] = {}
+    for each in case.events:
+        if found := _GROUP.search(each.line.text):
+            for rank in each.ranks & case.waiting:
+                of.setdefault(rank, set()).add(found[1])
+    return len(of) > 1 and not set.intersection(*of.values())
 
 
 def chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:

@@ -133,11 +133,10 @@ def _parameter(each: Field[Any], kind: Any, panel: str, alias: str = "") -> insp
         rich_help_panel=option.panel or panel or None,
         hidden=bool(alias),
     )
-    default = inspect.Parameter.empty if each.default is MISSING else each.default
     return inspect.Parameter(
         identifier(alias) if alias else option.parameter,
         inspect.Parameter.KEYWORD_ONLY,
-        default=None if optional else default,
+        default=None if optional else (inspect.Parameter.empty if each.default is MISSING else each.default),
         annotation=Annotated[accepted | None if optional else accepted, shown],
     )
 

@@ -11,8 +11,7 @@ from doctor.text.option import refuse_conflicts
 
 def run_command(context: typer.Context, request: Request, wishes: RunWishes) -> int:
     if not context.obj:
-        hint = "It goes after --: doctor run -- python train.py"
-        raise UsageError("No command is named.", hint)
+        raise UsageError("No command is named.", "It goes after --: doctor run -- python train.py")
     from doctor.cli.defaults import with_defaults
     from doctor.run.run import run_watched
 

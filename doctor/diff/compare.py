@@ -49,8 +49,7 @@ class Difference:
         """1 if something got worse, 3 if that cannot be said, else 0."""
         if self.worse:
             return EXIT_FAULT
-        undecided = not self.both or self.of(ChangeKind.OPEN, ChangeKind.ALONE)
-        return EXIT_INCONCLUSIVE if undecided else EXIT_OK
+        return EXIT_INCONCLUSIVE if (not self.both or self.of(ChangeKind.OPEN, ChangeKind.ALONE)) else EXIT_OK
 
 
 def difference(before: Saved, after: Saved) -> Difference:
@@ -133,8 +132,7 @@ def severity(finding: FindingEntry) -> int:
 def _part(finding: FindingEntry, host: str) -> set[PlaceEntry]:
     """The devices, ports and ends of connections that are at fault, without ranks and processes."""
     own = (each for each in finding.where if each.host in (host or each.host, None))
-    parts = {PlaceEntry(device=each.device, port=each.port, peer=each.peer) for each in own}
-    return parts - {PlaceEntry()}
+    return {PlaceEntry(device=each.device, port=each.port, peer=each.peer) for each in own} - {PlaceEntry()}
 
 
 def _undecided(finding: FindingEntry, host: str, other: Saved) -> str:

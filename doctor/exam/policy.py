@@ -71,8 +71,7 @@ def with_waivers(what: ExamFlags, wishes: JobWishes) -> JobWishes:
     """The wishes with the waivers of the inventory and of --waivers. Raises InputErrors."""
     if what.no_waivers:
         return replace(wishes, waivers=())
-    more = read_inventory(what.waivers).wishes.waivers if what.waivers else ()
-    waivers = (*wishes.waivers, *more)
+    waivers = (*wishes.waivers, *(read_inventory(what.waivers).wishes.waivers if what.waivers else ()))
     if waivers:
         checks = find_checks(what.checks).checks
         ids = [check.id for check in checks]

@@ -81,8 +81,7 @@ def as_recorded(request: Request, recorded: Recording) -> Request:
         return request
     wanted = STRICTNESS if request.typed & {"--exam", *CHOICE} else (*CHOICE, *STRICTNESS)
     given = [option for option in recorded.way.asked if option[0] in wanted]
-    typed = request.typed | {option[0] for option in given}
-    return replace(retyped(request, given), typed=typed)
+    return replace(retyped(request, given), typed=request.typed | {option[0] for option in given})
 
 
 def _filled(group: Any, values: Mapping[str, list[str]]) -> Any:

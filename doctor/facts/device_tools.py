@@ -56,8 +56,7 @@ def calls(text: str, tool: str) -> Iterator[ToolCall]:
         else:
             failed = why_not(tool, how, detail or "")
             seconds = int(detail) if how in ("hung", "stuck") and (detail or "").isdecimal() else 0
-            skipped = detail if how == "unasked" else ""
-            yield ToolCall(key, 0, "", failed, skipped, seconds, how == "stuck")
+            yield ToolCall(key, 0, "", failed, detail if how == "unasked" else "", seconds, how == "stuck")
         start = frame.end()
 
 

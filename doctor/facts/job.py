@@ -36,12 +36,11 @@ def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
         pairs = (row[2:].partition("=") for row in rows if row.startswith("e "))
         env = {name: value.replace("\x01", "\n") for name, equals, value in pairs if equals and is_kept(name)}
         folder = next((row[2:].replace("\x01", "\n") for row in rows if row.startswith("f /")), None)
-        words = next((row[2:].split("\t") for row in rows if row.startswith("a\t")), [])
         process = JobProcess(
             int(numbers[1]),
             int(numbers[2]),
             kept(env),
-            kept_words(words),
+            kept_words(next((row[2:].split("\t") for row in rows if row.startswith("a\t")), [])),
             spawns=numbers[3] == "1",
             folder=folder,
             outside="o" in rows,

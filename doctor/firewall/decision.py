@@ -97,7 +97,6 @@ def _decision(action: Action, way: PacketPath, reason: str) -> Decision:
     if place is None:
         return Decision(action, reason=reason)
     manager = manager_of(place.table, "" if place.rule.startswith("policy ") else place.chain)
-    hook = place.base.hook.name if place.base.hook else ""
     return Decision(
         action,
         place.rule,
@@ -107,5 +106,5 @@ def _decision(action: Action, way: PacketPath, reason: str) -> Decision:
         reason,
         place.table.tool,
         base=place.base.name,
-        hook=hook,
+        hook=place.base.hook.name if place.base.hook else "",
     )

@@ -40,9 +40,8 @@ def hang_report(
 ) -> envelope.HangReport:
     """`checked`: the report of the suggested checks, if they were run. Their findings count as well."""
     below = check_report(checked) if checked else None
-    found_more = below is not None and below.exit_code == EXIT_FAULT
     outcome = outcome_of(
-        EXIT_FAULT if found_more else judgement.exit_code,
+        EXIT_FAULT if (below is not None and below.exit_code == EXIT_FAULT) else judgement.exit_code,
         sentence(judgement.sentence, checked),
         (*evidence.asked, *(host.name for host in below.hosts)) if below else evidence.asked,
         unseen(judgement, evidence),

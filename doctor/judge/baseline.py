@@ -354,8 +354,7 @@ def _is_slower(key: str, then: Measure, now: Measure, usual: float) -> bool:
         return False
     if then[1] > NOISY:
         return share < OF_THE_LEAST * math.exp(-3 * then[1])
-    turns = min(then[2], now[2])
-    return share < 1 - max(least, TIMES_NOISE * max(then[1], now[1]) / math.sqrt(turns))
+    return share < 1 - max(least, TIMES_NOISE * max(then[1], now[1]) / math.sqrt(min(then[2], now[2])))
 
 
 def _in_words(key: str, rates: Mapping[str, tuple[Measure, Measure]]) -> dict[str, tuple[str, str]]:

@@ -229,8 +229,7 @@ def _judge_cluster(check: Check, case: Inputs) -> Iterator[Result]:
         else:
             yield Result(check.id, tuple(seen), Status.SKIP, "there are no two hosts to compare")
     elif seen or not lacking:
-        looked_at = tuple(host for host in case.facts.hosts if host in seen)
-        yield from _run(check, looked_at, arguments, case)
+        yield from _run(check, tuple(host for host in case.facts.hosts if host in seen), arguments, case)
 
 
 def _run(

@@ -104,14 +104,13 @@ def _row(column: _Column, seen: Sequence[HostReading], products: Mapping[str, An
     if not told or (column.key not in ALWAYS and all(value == NOT_INSTALLED for value in told.values())):
         return None
     kinds = grouped((column.within_product and products.get(host), (host, told[host])) for host in told)
-    odd = frozenset(host for alike in kinds.values() for host in _odd(column, dict(alike)))
     return FactRow(
         column.key,
         column.title,
         column.area,
         {host: value for host, (value, _) in told.items()},
         {host: shown for host, (_, shown) in told.items()},
-        odd,
+        frozenset(host for alike in kinds.values() for host in _odd(column, dict(alike))),
         column.kind,
     )
 

@@ -34,8 +34,7 @@ def needed_on(
         FRAMEWORKS & {*python.packages, *python.unversioned} for python in facts.all(PYTHON).values()
     ):
         wanted |= {*facts.hosts}
-    trained = {*runs[-1].plan.hosts} if runs and runs[-1].passed else set()
-    return frozenset((named | wanted) - trained)
+    return frozenset((named | wanted) - ({*runs[-1].plan.hosts} if runs and runs[-1].passed else set()))
 
 
 def _starts_python(launches: tuple[Launch, ...] | MissingFact) -> bool:

@@ -56,8 +56,7 @@ def whole(timeout: float, apart: float, age: float | None = None) -> float:
     the start. An age above --timeout is not that of a start alone, so it does not count.
     """
     age = max(0.0, time.time() - psutil.Process().create_time()) if age is None else age
-    startup = age if age < timeout else 0.0
-    return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 2)
+    return max(timeout - 1.5 * (age if age < timeout else 0.0) - apart - PATIENCE.stop, timeout / 2)
 
 
 def narrowed(evidence: LiveEvidence, wishes: RunningJobWishes) -> Mapping[str, Collection[int]] | None:

@@ -71,6 +71,10 @@ class Party:
     address: str | None = None
 
 
+HINT = "HINT"
+"""The level of a line that only complains if its log shows no work."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogLine:
     """One line, harmless and without secrets, cut to a bounded length.

@@ -20,12 +20,11 @@ def logs_report(explained: Explanation, checked: Report | None = None) -> envelo
     findings = tuple(_finding(explained, place) for place in range(len(explained.conclusion.charges)))
     seen = (*explained.fetched, *(file.who.host for file in explained.logs.files if file.who.host))
     said = last_words(explained)  # no log proves health
-    outcome = outcome_of(explained.exit_code, said, seen, explained.silent, findings, proves=False)
     return envelope.LogsReport(
         run=entry_of(EnvelopeRun, explained, transport=explained.transport or None),
         logs=_part(explained),
         check=check_report(checked) if checked else UNSET,
-        **outcome,
+        **outcome_of(explained.exit_code, said, seen, explained.silent, findings, proves=False),
     )
 
 

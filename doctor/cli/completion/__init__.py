@@ -13,5 +13,4 @@ __all__ = ["SHELLS", "script"]
 
 def script(shell: str, root: Any) -> str:
     """`root` is the context of doctor itself."""
-    write = {"bash": bash.script, "zsh": zsh.script, "fish": fish.script}[shell]
-    return "".join(write(commands(root)))
+    return "".join({"bash": bash.script, "zsh": zsh.script, "fish": fish.script}[shell](commands(root)))

@@ -128,8 +128,7 @@ def _of_check(check: Check, recipe: Recipe | None, paper: TextPage) -> Iterator[
 
 def _of_remedy(recipe: Recipe, paper: TextPage) -> Iterator[str]:
     yield f"{paper.strong(_title(recipe))}\n"
-    commands = recipe.on([vendor.name for vendor in VENDORS])
-    yield from map(paper.command, map(spoken_command, commands))
+    yield from map(paper.command, map(spoken_command, recipe.on([vendor.name for vendor in VENDORS])))
 
 
 def _title(recipe: Recipe) -> str:

@@ -59,8 +59,7 @@ def explain_words(text: str, load: Callable[[], Matcher], paper: TextPage) -> in
     if said and " " in word:
         return show(said)
     if found := mentioned(word, paper.folders):
-        about = said or _causes_first(matcher.lookup.by_fragment(word))
-        return _show_mention(found, about, paper)
+        return _show_mention(found, said or _causes_first(matcher.lookup.by_fragment(word)), paper)
     if said:
         return show(said)
     if by_part(word, checks) or by_part(word, recipes):
@@ -93,8 +92,7 @@ def _by_message(text: str, matcher: Matcher) -> list[Symptom]:
     if text in errno.errorcode.values():
         return _causes_first(matcher.lookup.by_fragment(os.strerror(getattr(errno, text))))
     known = (each for line in text.splitlines() for each, _ in matcher.decide(line, None))
-    found = {each.id: each for each in known if not each.id.endswith(REST)}
-    return _causes_first(found.values())
+    return _causes_first({each.id: each for each in known if not each.id.endswith(REST)}.values())
 
 
 def _causes_first(found: Iterable[Symptom]) -> list[Symptom]:

@@ -33,13 +33,12 @@ from doctor.transport import Script
 from doctor.transport.question import MeshQuestion, ProbeQuestion, Question, SmokeQuestion
 
 _NUMBER, _SECONDS = rb"\d{1,9}", rb"\d{1,9}(?:\.\d{1,9})?"
-_ADDRESS = rb"[0-9A-Fa-f:.]{2,45}(?:%[\w.-]{1,15})?"
 _MESH = re.compile(
     rb"beat|stop"
     rb"|hello [0-9a-f]{1,64} %(n)s %(s)s"
     rb"|listen %(n)s %(n)s %(a)s"
     rb"|connect %(n)s %(s)s %(s)s %(n)s %(n)s %(n)s %(a)s %(n)s"
-    % {b"n": _NUMBER, b"s": _SECONDS, b"a": _ADDRESS}
+    % {b"n": _NUMBER, b"s": _SECONDS, b"a": rb"[0-9A-Fa-f:.]{2,45}(?:%[\w.-]{1,15})?"}
 )
 """Commands of doctor/mesh/agent.py. Where bash reads one, it would evaluate more than a number."""
 

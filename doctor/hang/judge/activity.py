@@ -111,8 +111,7 @@ def _for_a_child(
 
 
 def _of_helper(helper: JobMember, apart: float, ranks: Ends) -> Activity:
-    frames = places.frames_of(helper.b) or places.frames_of(helper.a)
-    if operation := collective_of(frames):
+    if operation := collective_of(places.frames_of(helper.b) or places.frames_of(helper.a)):
         words = f"waits in {operation} for ranks of its own: RANK and WORLD_SIZE came from its parent"
         return Activity(Cause.CHILD, words)
     return _own(helper, apart, ranks)

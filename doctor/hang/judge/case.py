@@ -148,10 +148,9 @@ def case_of(evidence: LiveEvidence, job: RunningJob) -> HangCase:
     waits = edges(after) if timed else frozenset()
     unplugged = {host.host: host.unplugged for host in evidence.hosts if host.unplugged}
     quiet = last_exchange(after, SHORT) if timed else {}
-    standings = tuple(replace(each, since=quiet.get(each.key)) for each in standings)
     return HangCase(
         job=job,
-        standings=standings,
+        standings=tuple(replace(each, since=quiet.get(each.key)) for each in standings),
         lost=lost,
         edges=waits,
         lossy=lossy(after),

@@ -345,9 +345,8 @@ def _confidence(case: HangCase, chosen: Sequence[RankStanding]) -> HangConfidenc
     if any(each.by != "stack" for each in chosen) or not any(each.by == "stack" for each in case.inside):
         return HangConfidence.SUSPECT
     all_seen = len(case.inside) + len(case.outside) == len(case.upright) and not case.job.missing
-    bound = case.job.bound.issuperset(each.key for each in chosen)
     sure = (
-        bound
+        case.job.bound.issuperset(each.key for each in chosen)
         and all_seen
         and len(chosen) == len(case.outside)
         and all(e.doing and e.doing.certain for e in chosen)

@@ -39,8 +39,7 @@ def _of_deepspeed(words: Sequence[str], text: str, read: Callable[[str], str | N
     more = any(re.search(r"\.(?:ya?ml|json|py)$", word) and file not in word for word in words[place + 1 :])
     reads = re.search(_TRAINER if option == CONFIGS[0] else re.escape(READS_CONFIG), program)
     replicas = reads and not more and _is_whole(words) and changes_no_files(text)
-    groups = {"tp": 1, "pp": 1, "cp": 1} if replicas else {}
-    return groups | sizes if "global_batch" in sizes else {}
+    return ({"tp": 1, "pp": 1, "cp": 1} if replicas else {}) | sizes if "global_batch" in sizes else {}
 
 
 def configuration_of(

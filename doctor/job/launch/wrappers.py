@@ -117,8 +117,7 @@ def _behind_prefix(words: Sequence[str], deepest: int) -> InnerCommand | None:
             sets[variable[1]] = variable[2]
         elif (name := program_name(word)) in WRAPPERS or (name in COMMANDS and COMMANDS[name].outer):
             inner = unwrapped(words[at:], deepest - 1)
-            own = sets if inner and inner.passes else {}
-            return inner and replace(inner, sets={**own, **inner.sets})
+            return inner and replace(inner, sets={**(sets if inner and inner.passes else {}), **inner.sets})
         elif name in COMMANDS or is_python(name):
             return None
         elif is_open(word) and (known := _behind_unknown(words[at:])):

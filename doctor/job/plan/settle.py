@@ -75,8 +75,7 @@ def settle(plan: JobPlan, sights: Mapping[str, HostView], running: Sequence[Laun
         said = [(of, each) for of in BACKENDS for each in wanted[of].values()]
         of, most = max(said, key=lambda pair: pair[1].strength, default=(backend.value, None))
         if most is None or (most.value and not most.certain):
-            unsure = SourcedValue(of, f"{most.source} is set") if most else None
-            doubt = _doubt(plan, sights) or unsure
+            doubt = _doubt(plan, sights) or (SourcedValue(of, f"{most.source} is set") if most else None)
         elif most.value:
             backend = SourcedValue(of, most.source)
     bare = backend.source in (NO_ACCELERATOR, ON_BUS)

@@ -35,8 +35,7 @@ def status(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
     if data is None:
         return None
     try:
-        told = json.loads(data.decode("utf-8", "replace"))
-        kept = {"last_comm_op": told["last_comm_op"][:1000]}
+        kept = {"last_comm_op": json.loads(data.decode("utf-8", "replace"))["last_comm_op"][:1000]}
     except (ValueError, KeyError, TypeError, RecursionError):
         return {"name": path, "at": at, "problem": "it is cut off, or has an unknown form"}
     return {"name": path, "at": at, "text": json.dumps(kept)}

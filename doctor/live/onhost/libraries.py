@@ -83,8 +83,7 @@ class _Gatherer:
         self.size = 0
         ranks = [rank for rank in ranks if rank.get("helps") is None][:MOST_RANKS]
         self.members = {rank["pid"]: rank for rank in ranks}
-        items = [(rank["pid"], rank["start"]) for rank in ranks]
-        known = careful.carefully(about, items, until=deadline)
+        known = careful.carefully(about, [(rank["pid"], rank["start"]) for rank in ranks], until=deadline)
         self.ranks = {pid: found for (pid, _), found in known if found is not None}
 
     def add(self, source: str, name: str, which: str, answer: "Mapping[str, Any]", pid: "int | None") -> None:
@@ -192,8 +191,7 @@ class _Gatherer:
         if answer is None and work is job_files.dump:
             answer = {"problem": "it could not be read in time"}
         if answer:
-            name = answer.get("name") or _name(item)
-            self.add(source, name, which, answer, answer.get("pid", pid))
+            self.add(source, answer.get("name") or _name(item), which, answer, answer.get("pid", pid))
 
 
 def _clean(text: str) -> str:

@@ -119,8 +119,7 @@ def _open_files(pid: int) -> "Iterator[tuple[str, os.stat_result]]":
             with contextlib.suppress(OSError):
                 about = os.stat(f"{folder}/{number}")
                 if stat.S_ISREG(about.st_mode):
-                    target = os.readlink(f"{folder}/{number}")
-                    yield os.fsencode(target).decode("utf-8", "replace"), about
+                    yield os.fsencode(os.readlink(f"{folder}/{number}")).decode("utf-8", "replace"), about
 
 
 def _named(pid: int, inside: str, path: str, rights: Any) -> "os.stat_result | None":

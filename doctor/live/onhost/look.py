@@ -363,8 +363,7 @@ def _until(over: float, most: float, share: float) -> float:
 
 def _inside(pid: int) -> str:
     """The prefix for paths of this process; empty if it has the same mounts as the agent."""
-    its = proc.namespace(pid, "mnt")
-    return "" if its in ("", proc.namespace("self", "mnt")) else f"/proc/{pid}/root"
+    return "" if proc.namespace(pid, "mnt") in ("", proc.namespace("self", "mnt")) else f"/proc/{pid}/root"
 
 
 def parts(apart: float) -> "list[tuple[float, bool]]":

@@ -230,13 +230,12 @@ def _thread(place: str, tid: int, refused: "list[str]") -> "dict[str, Any] | Non
         name, fields = stat_of(read(place + "/stat"))
     except (OSError, ValueError):
         return None
-    switches = re.findall(r"ctxt_switches:\s*(\d+)", lenient(place + "/status"))
     one = {
         "tid": tid,
         "name": name[:LONGEST_WORD],
         "state": fields[0],
         "cpu": int(fields[11]) + int(fields[12]),
-        "switches": sum(map(int, switches)),
+        "switches": sum(map(int, re.findall(r"ctxt_switches:\s*(\d+)", lenient(place + "/status")))),
     }  # type: dict[str, Any]
     slept = _slept(place) if fields[0] in "SD" else None
     if slept is not None:

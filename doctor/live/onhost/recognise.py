@@ -166,8 +166,7 @@ def _unread(tree: Tree, ranks: "Sequence[dict[str, Any]]", taken: "set[int]") ->
         if parent not in tree.launchers:
             continue
         mute = [p for p in tree.children(parent) if p not in taken and is_mute(tree.rows[p])]
-        seats = [tree.seats[rank["pid"]] for rank in alike if rank["pid"] in tree.seats]
-        missing = _missing(seats)
+        missing = _missing([tree.seats[rank["pid"]] for rank in alike if rank["pid"] in tree.seats])
         for pid in mute:
             number = missing[0] if len(mute) == len(missing) == 1 else None
             found.append(dict(alike[0], pid=pid, rank=number, command=line(tree.rows[pid])))

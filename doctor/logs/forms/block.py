@@ -156,8 +156,7 @@ def _table(
     facts.form = Form.ELASTIC
     for lines in ([text], above, below):
         for line in lines[:8]:
-            own = said_of(line, layout, clock)
-            field = _FIELD.match(line, own.start)
+            field = _FIELD.match(line, said_of(line, layout, clock).start)
             if not field:
                 break
             _field(field["key"], field["value"], facts, clock)

@@ -8,9 +8,9 @@ from doctor.text.hostprogram import table
 
 _TABLE = [rows for _, *rows in table(__file__, "complaint.txt")]
 TRIGGERS = tuple(map(str.encode, _TABLE[0]))
-_NOT, _ADVISES, _INSTEAD, _ENDS, _BEGINS, _CONTAINER, _SAYS = map("|".join, _TABLE[1:])
+_NOT, _ADVISES, _INSTEAD, _ENDS, _BEGINS, _CONTAINER, _SAYS, _HINTS = map("|".join, _TABLE[1:])
 _NOT_ONE = re.compile(rf"\b(?:{_NOT})\b", re.IGNORECASE)
-_ADVICE, _POD, _FAILED, _GOES_ON = map(re.compile, (_ADVISES, _CONTAINER, _SAYS, _INSTEAD))
+_ADVICE, _POD, _FAILED, _GOES_ON, _HINT = map(re.compile, (_ADVISES, _CONTAINER, _SAYS, _INSTEAD, _HINTS))
 _STARTS = re.compile(_BEGINS.replace("@ENDS@", f"(?:{_ENDS})"), re.IGNORECASE)
 GLOG = re.compile(
     rb"[EF](?:20\d\d)?(?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d|\d: [EF] [\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6}\] "
@@ -56,6 +56,15 @@ def complains(text: str, facts: LineFacts) -> bool:
     if facts.level == "WARN" or facts.form is not Form.PLAIN or _NOT_ONE.search(begins):
         return False
     return bool(_STARTS.match(begins) or (len(own) <= _MOST and _FAILED.search(own)))
+
+
+def hints(text: str, facts: LineFacts) -> bool:
+    """Whether it has words that healthy logs have, too: they only tell if the log shows no work."""
+    own = text[facts.start :][:_MOST]
+    silent = facts.form in (*_NOISE, Form.NCCL) or facts.level in ("INFO", "DEBUG", "WARN")
+    return not (silent or any(each.search(own) for each in (_ADVICE, _GOES_ON, _NOT_ONE))) and bool(
+        _HINT.match(own)
+    )
 
 
 def wording(text: str, facts: LineFacts) -> str:

@@ -179,8 +179,7 @@ def _more(case: LogCase, blame: LogBlame) -> str:
     if any(each in blame.says for each in _TOLD):
         return ""
     closed = {r for each in case.of(SuspectKind.CLOSED) for r in each.ranks} - ranks
-    waited = {r for each in case.of(SuspectKind.WAITS) for r in each.ranks} - ranks
-    return aftermath(waited, closed)
+    return aftermath({r for each in case.of(SuspectKind.WAITS) for r in each.ranks} - ranks, closed)
 
 
 def _then(case: LogCase, blame: LogBlame) -> str:

@@ -27,8 +27,8 @@ def accused(case: LogCase) -> LogBlame | None:
     """The party that most others name; all of them if several are named equally often."""
     by: dict[Key, list[tuple[Party, Event]]] = defaultdict(list)
     for event in case.of(SuspectKind.NAMES):
-        others = case.of(SuspectKind.NAMES, SuspectKind.SCHEDULER)
-        gave_up = (each for each in others if not each.ranks & event.ranks and not case.before(event, each))
+        ends = case.of(SuspectKind.NAMES, SuspectKind.SCHEDULER)
+        gave_up = (each for each in ends if not each.ranks & event.ranks and not case.before(event, each))
         if event.overcome or any(explains(each, event) for each in gave_up):
             continue
         for party in event.who:

@@ -14,7 +14,7 @@ from doctor.logs.judge.kernel_events import of_others
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, PartyMaps, places_of, tasks_start_ranks
 from doctor.logs.judge.recovery import Recovery, Steps, differing, forgiven, got_over, lacks_effect
-from doctor.logs.model import CUT, OF_OTHERS, Form, LogLine, Logs, Party
+from doctor.logs.model import CUT, HINT, OF_OTHERS, Form, LogLine, Logs, Party
 from doctor.logs.steps import says_trained
 
 INTERRUPTED = "python-interrupted"
@@ -166,7 +166,9 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     found = _best(found)
     if tasks_start_ranks(logs):
         found = list(map(without_tasks, found))
-    odd = [(writer(line), line) for file in logs.files for line in file.odd]
+    odd = [(writer(line), line) for file in logs.files for line in file.odd if line.level != HINT]
+    if not (odd or logs.sightings or any(file.progress or file.over for file in logs.files)):
+        odd = [(writer(line), line) for file in logs.files for line in file.odd]
     found, odd = attributed(found, odd)
     found.sort(key=lambda each: _order(each, clocks))
     odd = sorted(
@@ -219,8 +221,7 @@ def _of_another_time(
     if event.line.form is not Form.KERNEL or last.at is None or start is None:
         return False
     boot = boots.get(clocks.of(event.line))
-    booted = boot is not None and boot.at is not None and last.at < boot.at <= start
-    return booted or last.at < start - old
+    return (boot is not None and boot.at is not None and last.at < boot.at <= start) or last.at < start - old
 
 
 def _starts(logs: Logs, clock: Callable[[LogLine], Clock]) -> dict[Clock, float]:

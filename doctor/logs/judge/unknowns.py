@@ -38,8 +38,7 @@ def _openings(case: LogCase, blames: Sequence[LogBlame]) -> Iterator[str]:
     by_shell = not blames and any(_SHELL_KILL.search(line.text) for _, line in case.odd)
     dead = [party for blame in blames if not sure for party in _perhaps_for_memory(blame)]
     if (dead or by_shell) and not any(Form.KERNEL in file.forms for file in case.logs.files):
-        hosts = sorted({each.host for each in dead if each.host})
-        where = ", ".join(hosts[:MOST]) or "its host"
+        where = ", ".join(sorted({each.host for each in dead if each.host})[:MOST]) or "its host"
         yield f"the kernel's log of {where} was not given: it would show whether memory ran out"
     if gone_by := (*case.overcome, *(survived(case.events) if not blames else ())):
         number = sum(each.sighting.count for each in gone_by)

@@ -134,7 +134,8 @@ def other_operation(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None
             groups.add(found["group"] if found else None)
     sizes = {each.keys: size.groups() for each in events if (size := _SIZE.search(each.line.text))}
     if len(sizes) == len(at) == 2 and len({seq for seq, _ in sizes.values()}) == 1:
-        at = {one: (at[one][0], f"{at[one][1]} (NumelIn={n})") for (one,), (_, n) in sizes.items() if one in at}
+        for one, (_, n) in ((one, size) for keys, size in sizes.items() for one in keys & at.keys()):
+            at[one] = (at[one][0], f"{at[one][1]} (NumelIn={n})")
     counts = Counter(name for _, name in at.values())
     if len(counts) < 2 or len(groups) > 1 + (None in groups) or _apart(case):
         return None

@@ -31,12 +31,11 @@ def drawing(curves: Sequence[Curve], charges: Sequence[LogCause]) -> LossDrawing
     said += [f"{left_out} more curves are not drawn"] if left_out else []
     said += ["The axis is logarithmic"] if upright.steep else []
     begins = ((curve, _since(curve, charges)) for curve in shown)
-    marks = [curve.steps[place] for curve, place in begins if place is not None]
     return LossDrawing(
         lines,
         upright,
         ". ".join(said) + ".",
-        mark=min(marks, default=None),
+        mark=min([curve.steps[place] for curve, place in begins if place is not None], default=None),
         left_out=left_out,
         across="losses, as they were printed" if shown[0].counted else "step",
     )

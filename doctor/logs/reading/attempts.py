@@ -115,8 +115,7 @@ def _begins(before: Scan, part: Scan) -> bool:
     if before.mark in (PartEnd.AGAIN, PartEnd.BEGUN):
         told = {symptom.partition("-")[0] for symptom, _, _ in before.fold.seen}
         same = before.launchers != part.launchers or _causes(before) == _causes(part) or not _causes(part)
-        over = before.mark is PartEnd.BEGUN or before.gave_up
-        ended = "slurm" in told or (over and (calm or not same))
+        ended = "slurm" in told or ((before.mark is PartEnd.BEGUN or before.gave_up) and (calm or not same))
         judged = calm or part.odd or part.fold.seen or part.named.of_one
         return (_later(before, part) or ended) and bool(before.fold.seen or before.odd) and bool(judged)
     if before.mark is PartEnd.OVER:

@@ -21,7 +21,7 @@ from doctor.logs.forms.times import Clock
 from doctor.logs.forms.torch import is_exception
 from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.loss.collect import LossCollector
-from doctor.logs.model import Form, LogLine, Party, Role
+from doctor.logs.model import HINT, Form, LogLine, Party, Role
 from doctor.logs.reading import message, stacks
 from doctor.logs.reading.actors import DIED, MISSED, with_actor, with_tasks
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
@@ -49,6 +49,8 @@ from doctor.text.redact import redact
 
 HEAD = 200
 """This number of first and of last lines are all examined."""
+AT_END = 30
+"""The last lines that are searched for words of complaints that healthy logs have, too."""
 MOST_ODD = 5
 MOST_RANKS = 65_536
 MOST_REST = 3
@@ -162,8 +164,7 @@ class _Scanner:
         self._layout = with_learned(self._layout, data.data, data.start, data.end, clock)
         if begins:
             self._edge(lines.window, lines.window.first(HEAD), head=True)
-        losses = self._losses.take(lines) if self._losses else set()
-        looked_at, repeats = self._to_look_at(lines, losses)
+        looked_at, repeats = self._to_look_at(lines, self._losses.take(lines) if self._losses else set())
         for place, what in looked_at:
             self._line(lines, place, what)
         for repeat in repeats:
@@ -413,8 +414,7 @@ class _Scanner:
             rest = message.rest_of(text, facts, around, layout, self._clock) if ours else []
             for symptom in fresh:
                 values = message.completed(symptom, taken.get(symptom.id, {}), line.text, rest)
-                values = {**around_it.get(symptom.id, {}), **values}
-                fold.add(symptom, values, who, about[symptom.id], line)
+                fold.add(symptom, {**around_it.get(symptom.id, {}), **values}, who, about[symptom.id], line)
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
         self._looked += 1
@@ -544,7 +544,7 @@ class _Scanner:
     def _edge(self, window: Window, lines: Iterator[tuple[int, int]], *, head: bool) -> None:
         """Examine all of the first lines, or all of the last ones from the end."""
         found = self._found
-        ends = window.number + window.text.count(b"\n")
+        ends, seen = window.number + window.text.count(b"\n"), 0
         for start, end in lines:
             texts = states(window.data[start:end])
             text = texts[-1] if texts else ""
@@ -553,6 +553,10 @@ class _Scanner:
             facts = self._parse(text)
             plain = not head and facts.form is Form.PLAIN and facts.level not in ("ERROR", "FATAL")
             over = (plain and says_finished(text[facts.prefix :])) or (not head and says_group_finished(text))
+            seen += 1
+            if not head and seen <= AT_END and HINT not in found.odd and complaint.hints(text, facts):
+                line = self._made(ends - window.data.count(b"\n", start, window.end), text, facts)
+                found.odd[HINT] = (who_of(facts), replace(line, level=HINT))
             if over or (not head and found.last is None):
                 line = self._made(ends - window.data.count(b"\n", start, window.end), text, facts)
                 found.last = found.last or line

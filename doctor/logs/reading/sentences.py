@@ -55,8 +55,7 @@ class Sentences:
         if fresh:
             self._look(list(fresh))
         marks = self._marks
-        found = {words: mark for words in sentences if (mark := marks[words])}
-        return self._as_written(found, text)
+        return self._as_written({words: mark for words in sentences if (mark := marks[words])}, text)
 
     def _as_written(self, found: dict[bytes, int], text: bytes) -> dict[bytes, int]:
         """The marks without those whose words are in the sentence, but nowhere in the text as written."""

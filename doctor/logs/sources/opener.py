@@ -112,8 +112,7 @@ class Sources:
                     yield from self._path(entry.path, named=False)
                 elif not entry.is_dir(follow_symlinks=False):
                     self.left_out.add(entry.path, NO_FILE)
-            folders = [each.path for each in entries if each.is_dir(follow_symlinks=False)]
-            waiting += reversed(folders)
+            waiting += reversed([each.path for each in entries if each.is_dir(follow_symlinks=False)])
 
     def _counted(self, found: Iterator[T], name: str) -> Iterator[T]:
         """The entries of a folder or an archive, as far as the limit goes."""

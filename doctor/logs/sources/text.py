@@ -24,8 +24,7 @@ _TIME, _MESSAGE = "__REALTIME_TIMESTAMP", "MESSAGE"
 def is_wrapped(head: bytes) -> bool:
     """Whether the first line of a file is such a JSON line."""
     line = head.lstrip().partition(b"\n")[0]
-    journal = line.startswith(b"{") and f'"{_TIME}"'.encode() in line
-    return line.startswith(_DOCKER) or journal
+    return line.startswith(_DOCKER) or (line.startswith(b"{") and f'"{_TIME}"'.encode() in line)
 
 
 def is_numbered(head: bytes) -> bool:

@@ -95,8 +95,7 @@ def _read(
         if document.root is None:
             continue
         if not isinstance(document.root, YamlTable):
-            message = "is not a mapping of ids to symptoms"
-            mistakes.append(Mistake(str(path), document.root.line, message))
+            mistakes.append(Mistake(str(path), document.root.line, "is not a mapping of ids to symptoms"))
             continue
         for key, node in document.root.rows:
             entry = read_entry(str(path), path.stem, key, node, mistakes)

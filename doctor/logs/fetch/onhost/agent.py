@@ -132,8 +132,7 @@ class Fetch:
         alike: dict[tuple[str, bool], list[str]] = {}
         for path, why in dict.fromkeys(self.finder.refused):
             system = path.startswith("/var/log/") and why == NOT_READ
-            note = system or (why == CLOSED and self.wanted["kernel"])
-            alike.setdefault((why, note), []).append(path)
+            alike.setdefault((why, system or (why == CLOSED and self.wanted["kernel"])), []).append(path)
         for (why, note), paths in alike.items():
             for path in paths[:MOST_ALIKE]:
                 self.out.left_out(path, why, note)

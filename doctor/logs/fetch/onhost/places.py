@@ -134,8 +134,7 @@ class Finder:
                 elif stat.S_ISDIR(about.st_mode):
                     below = self._follow(self._step_into(place, fd, path), rest, links)
                 elif stat.S_ISREG(about.st_mode) and not rest:
-                    foreign = self._judge(place, about, path)[2]
-                    below = iter((OpenFile(fd, path, about, foreign),))
+                    below = iter((OpenFile(fd, path, about, self._judge(place, about, path)[2]),))
                 else:
                     return
             except (EntryRefusal, OSError) as error:
@@ -288,8 +287,7 @@ def _seen_by_all(about: os.stat_result, over: os.stat_result) -> bool:
     group = about.st_gid == over.st_gid != 0
     if stat.S_ISDIR(about.st_mode):
         return about.st_mode & 0o005 == 0o005 or (group and about.st_mode & 0o050 == 0o050)
-    readable = stat.S_IROTH | (stat.S_IRGRP if group else 0)
-    return bool(about.st_mode & readable) and about.st_nlink == 1
+    return bool(about.st_mode & (stat.S_IROTH | (stat.S_IRGRP if group else 0))) and about.st_nlink == 1
 
 
 def _parts(path: str) -> "list[str]":

@@ -66,7 +66,8 @@ def mentioned(text: str, folders: Sequence[Path]) -> Mention | None:
         if not ids and len(bare := typed.lstrip("-")) >= LEAST:
             typed, ids = bare, texts.of_pages(bare)
     elif texts.is_command(words):
-        if not texts.of_pages(typed):
+        ids = texts.of_pages(typed)
+        if not ids:
             does, ids = "are about", texts.of_command(words)
     else:
         return None

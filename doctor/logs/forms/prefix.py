@@ -19,7 +19,7 @@ _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
 
 _ANY = re.compile(
     r"std(?:err|out): "
-    r"|(?: {1,12}\| | )?"
+    r"|(?: {1,12}\| | (?=\d{4}-\d\d-\d\d ))?"
     r"(?:\[\d{1,9}\] | {0,4}\d{1,6}: |\[?(?:[\d/-]{10}[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d\]?:? )?"
     r"\[(?:rank|(?i:(?:global_)?rank)[:=_])(?P<rank>\d{1,6})\]:? ?"
     r"|\[(?:(?:default|trainer|worker)_?(?P<local>\d{1,4})\]:|(?i:[gn]pu|worker):(?P<numbered>\d{1,4})\]:?) ?"

@@ -166,9 +166,9 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     found = _best(found)
     if tasks_start_ranks(logs):
         found = list(map(without_tasks, found))
-    odd = [(writer(line), line) for file in logs.files for line in file.odd if line.level != HINT]
-    if not (odd or logs.sightings or any(file.progress or file.over for file in logs.files)):
-        odd = [(writer(line), line) for file in logs.files for line in file.odd]
+    works = logs.sightings or any(file.progress or file.over for file in logs.files)
+    said = (line for file in logs.files for line in file.odd if not (works and line.level == HINT))
+    odd = [(writer(line), line) for line in said]
     found, odd = attributed(found, odd)
     found.sort(key=lambda each: _order(each, clocks))
     odd = sorted(

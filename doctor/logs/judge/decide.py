@@ -210,7 +210,7 @@ RULES = (
     Rule("operation", _of_waits(other_operation), "two operations", ("judge/test_waits.py::test_mismatch",)),
     Rule("wordless", _one(silent_while_closed), "who ended without a word", ("runs/lightning-sigkill.log",)),
     Rule("scheduler", _one(_scheduler), "the scheduler ended the job", ("exam/111-openvla-cancelled.log",)),
-    Rule("consequence", _one(_only_consequences), "consequences without their cause", ("447",)),
+    Rule("consequence", _one(_only_consequences), "consequences without their cause", ("946",)),
     Rule("exception", _one(own_exception), "how it ended", ("exam2/056-dataset-download-broken.log",)),
 )
 """In the order in which they are asked."""

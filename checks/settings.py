@@ -28,8 +28,8 @@ from doctor.rules.hccl_values import RANGES
 from doctor.rules.login import environment_of, wrong_value
 
 PORTS = ("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE")
-WHITELIST, FILE_OF_LIST = "HCCL_WHITELIST_DISABLE", "HCCL_WHITELIST_FILE"
-FILES = {"NCCL_GRAPH_FILE": None, FILE_OF_LIST: None} | dict.fromkeys(
+WHITELIST, FILE_OF_LIST, TABLE = "HCCL_WHITELIST_DISABLE", "HCCL_WHITELIST_FILE", "RANK_TABLE_FILE"
+FILES = {"NCCL_GRAPH_FILE": None, FILE_OF_LIST: None, TABLE: None} | dict.fromkeys(
     ("NCCL_TOPO_FILE", "NCCL_CONF_FILE", "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN"), Severity.WARN
 )
 """Variables with the path of a file, and how bad it is if that is not there."""
@@ -106,9 +106,10 @@ def env_invalid(
     How it is known: from the variables of the login that the launch does not set. A family of addresses,
     whoever sets it, is compared with the addresses of the interfaces that ranks take: NCCL needs one, and
     so does HCCL if HCCL_SOCKET_IFNAME names interfaces. Without that it is a warning. NCCL stops if the
-    file of NCCL_GRAPH_FILE is not there, and HCCL if it is to read HCCL_WHITELIST_FILE, also if that is not
-    set; NCCL goes on without other files, such as that of NCCL_TOPO_FILE, with what it knows itself. NCCL
-    before 2.24 leaves out algorithms and protocols that it does not know, so these are warnings, too.
+    file of NCCL_GRAPH_FILE is not there, and HCCL without that of RANK_TABLE_FILE, or if it is to read
+    HCCL_WHITELIST_FILE, also if that is not set; NCCL goes on without other files, such as that of
+    NCCL_TOPO_FILE, with what it knows itself. NCCL before 2.24 leaves out algorithms and protocols that it
+    does not know, so these are warnings, too.
 
     What to do: correct the value where it is set, or set another in the launch, which overrides the login.
     """
@@ -132,8 +133,9 @@ def env_invalid(
         )
     lost = {name: path for name in FILES for path in (login.absent.get(name, ()) if login else ())}
     for name, path in lost.items():
-        read = name.startswith("NCCL") or env.get(WHITELIST) == "0"
-        if read and name in of_login and name.startswith(plan.backend.value.value.upper()):
+        read = name != FILE_OF_LIST or env.get(WHITELIST) == "0"
+        library = "HCCL" if name == TABLE else name[:4]
+        if read and name in of_login and library == plan.backend.value.value.upper():
             summary = f"{name} of the login names a file that is not there"
             yield wrong_value(name, path, summary, "a file that exists", plan, here.name, FILES[name])
 

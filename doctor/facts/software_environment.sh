@@ -2,7 +2,7 @@ set -f; IFS=' :'
 for p in $LD_PRELOAD; do
   case $p in *'$'*) ;; */*) [ -e "$p" ] || echo "absent LD_PRELOAD $p";; esac
 done
-for n in NCCL_GRAPH_FILE NCCL_TOPO_FILE NCCL_CONF_FILE NCCL_NET_PLUGIN NCCL_TUNER_PLUGIN HCCL_WHITELIST_FILE; do
+for n in NCCL_GRAPH_FILE NCCL_TOPO_FILE NCCL_CONF_FILE NCCL_NET_PLUGIN NCCL_TUNER_PLUGIN HCCL_WHITELIST_FILE RANK_TABLE_FILE; do
   eval "p=\$$n"; case $p in /*) [ -e "$p" ] || echo "absent $n $p";; esac
 done
 p=${PYTHONHOME%%:*} z=${TZ#:} d=${TZDIR:-/usr/share/zoneinfo}

@@ -48,6 +48,8 @@ _HERE = re.compile(
     r"(?ms)^[ \t]*cat[ \t]*(?:>(?!>)(?P<to>[^\n<>]+))?<<-?[ \t]*\\?['\"]?(?P<end>\w+)['\"]?[ \t]*"
     r"(?:>(?!>)(?P<or_to>[^\n<>]+))?\n(?P<body>.{0,4000}?)\n[ \t]*(?P=end)[ \t]*$"
 )
+_SLOTS = re.compile(r"\s*([\w.-]{1,255})(?:(?:\s+slots=|:)(\d{1,4}))?\s*")
+"""A line of a hostfile that the script writes."""
 LIMIT = 256_000
 """The most bytes of one file: more than any environment or launch script needs."""
 MOST_NEEDS = 32
@@ -353,7 +355,12 @@ def _processes(
 
     def told(one: ShellCommand, hostfile: Path) -> Mapping[str, int]:
         given = one.folder and not one.apart and is_only_given(str(hostfile), script.text)
-        return slots(Path(one.folder or "", hostfile)) if given else {}
+        if given or not one.folder or one.apart:
+            return slots(Path(one.folder or "", hostfile)) if given else {}
+        made = _written(os.path.normpath(os.path.join(one.folder, hostfile)), script.text, one.folder) or ""
+        rows = [_SLOTS.fullmatch(line) for line in made.splitlines() if line.strip()]
+        hosts = {row[1]: int(row[2] or 0) for row in rows if row}
+        return hosts if len(hosts) == len(rows) else {}
 
     other = (found[0] for found in _HERE.finditer(script.text) if "host" not in found[0].partition("\n")[0])
     sure = changes_no_files(reduce(lambda text, each: text.replace(each, ""), other, script.text))

@@ -96,6 +96,8 @@ def test_a_family_that_no_interface_has(
         ("NCCL_NET_PLUGIN", {}, "nccl", "warn"),
         ("NCCL_NET_PLUGIN", {}, "gloo", ""),
         ("HCCL_WHITELIST_FILE", {}, "hccl", ""),
+        ("RANK_TABLE_FILE", {}, "hccl", "fail"),
+        ("RANK_TABLE_FILE", {}, "nccl", ""),
         ("HCCL_WHITELIST_FILE", {"HCCL_WHITELIST_DISABLE": "0"}, "hccl", "fail"),
     ],
 )

@@ -110,9 +110,8 @@ def _refuse_beside_gateways(way: WayFlags, targets: Targets, hosts: Sequence[Hos
 
 def _by_srun(way: WayFlags, hosts: Sequence[Host], environ: Mapping[str, str]) -> bool:
     """Whether srun is used: inside an allocation, unless an option asks for another way."""
-    elsewhere = any(host.jump or host.enter_from == "controller" for host in hosts)
     return bool(environ.get("SLURM_JOB_ID") and shutil.which("srun")) and not (
-        way.asks_for_ssh() or elsewhere
+        way.asks_for_ssh() or any(host.jump or host.enter_from == "controller" for host in hosts)
     )
 
 

@@ -96,13 +96,12 @@ def _decision(action: Action, way: PacketPath, reason: str) -> Decision:
     place = way.place
     if place is None:
         return Decision(action, reason=reason)
-    manager = manager_of(place.table, "" if place.rule.startswith("policy ") else place.chain)
     return Decision(
         action,
         place.rule,
         place.table.title,
         place.chain,
-        manager,
+        manager_of(place.table, "" if place.rule.startswith("policy ") else place.chain),
         reason,
         place.table.tool,
         base=place.base.name,

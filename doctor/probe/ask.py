@@ -139,7 +139,6 @@ def _lanes(
     tools = _groups([f for f in runs if f.group and not f.needs_root], texts)
     slow = sorted((f for f in runs if f.slow and not f.needs_root and not f.group), key=lambda f: -f.timeout)
     rest = [f for f in runs if not (f.slow or f.needs_root or f.group or f.name == LAST)]
-    files = f'f {FILES} 0 {FILES_SECONDS} sh -c "${_variable(FILES)}"' if FILES in given else ":"
     return [
         "exec 5>&-; unset q",
         TIMEOUT,
@@ -155,7 +154,7 @@ def _lanes(
         "} | {",
         *_lane(
             [
-                files,
+                f'f {FILES} 0 {FILES_SECONDS} sh -c "${_variable(FILES)}"' if FILES in given else ":",
                 *calls(rest),
                 "timeout $w cat && all=1",
                 *calls(f for f in runs if f.name == LAST),

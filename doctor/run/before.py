@@ -111,8 +111,7 @@ def _list(request: Request, words: tuple[str, ...]) -> BeforeStart:
     ranks = {host.name: each or host.ranks or 0 for host in targets.hosts}
     if "nproc" in named_in(words) and not all(ranks.values()):
         raise UsageError("{nproc} cannot be filled in without a pre-flight.", "Give --ranks-per-host N.")
-    order = FORMS[_form(words)].order(tuple(ranks), os.environ)
-    names = tuple(sorted(ranks, key=[*order, *ranks].index))
+    names = tuple(sorted(ranks, key=[*FORMS[_form(words)].order(tuple(ranks), os.environ), *ranks].index))
     address = next(host.data or host.address for host in targets.hosts if host.name == names[0])
     port = request.job.master_port or PORT
     going = Go(names, (), (), {name: max(ranks[name], 1) for name in names}, address, port)

@@ -88,5 +88,4 @@ def with_doubts(explanation: Explanation, maybe: Collection[int]) -> Explanation
             proofs = [
                 Proof(place, ProofState.OPEN, _NO_PROOF) if each.charge == place else each for each in proofs
             ]
-    conclusion = replace(found, charges=tuple(charges))
-    return replace(explanation, conclusion=conclusion, proofs=tuple(proofs))
+    return replace(explanation, conclusion=replace(found, charges=tuple(charges)), proofs=tuple(proofs))

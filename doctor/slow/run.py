@@ -47,8 +47,7 @@ def _rounds(
                 return
             agents.ping()
             words = f"looks often, for {plan.seconds:.0f} s" + (f" after {sampled:.0f} s" if sampled else "")
-            stage = Stage("samples", words, limit=plan.seconds)
-            agents.sample(number, plan, partial(progress, stage))
+            agents.sample(number, plan, partial(progress, Stage("samples", words, limit=plan.seconds)))
             sampled += plan.seconds
     except KeyboardInterrupt:
         if not sampled:

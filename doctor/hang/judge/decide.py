@@ -99,8 +99,7 @@ def _cannot_go_on(
     if not others:
         do = tuple(_resumed(case)) or ("read the log of the job, then start it again",)
         return HangFinding(sentence=_all_lost({cause for _, cause in case.lost}), do=do)
-    blind = case.timed and all(each.inside is None for each in others)
-    if case.inside or blind:
+    if case.inside or (case.timed and all(each.inside is None for each in others)):
         outside = case.told(case.outside if case.inside else ())
         return HangFinding(named, sure, at_once=True, standings=outside, notes=_outside_as_well(outside))
     return HangFinding(named, accuses=False, sentence="No other rank was seen to wait for it.")
@@ -344,10 +343,9 @@ def _culprit(each: RankStanding) -> HangCulprit:
 def _confidence(case: HangCase, chosen: Sequence[RankStanding]) -> HangConfidence:
     if any(each.by != "stack" for each in chosen) or not any(each.by == "stack" for each in case.inside):
         return HangConfidence.SUSPECT
-    all_seen = len(case.inside) + len(case.outside) == len(case.upright) and not case.job.missing
     sure = (
         case.job.bound.issuperset(each.key for each in chosen)
-        and all_seen
+        and (len(case.inside) + len(case.outside) == len(case.upright) and not case.job.missing)
         and len(chosen) == len(case.outside)
         and all(e.doing and e.doing.certain for e in chosen)
     )

@@ -111,8 +111,7 @@ class _AnswerPair:
             m.rank for m in self.first.missing_ranks if m.status.unresponsive or m.status.considered_dead
         }
         for each in self.then.missing_ranks:
-            lost = each.status.considered_dead or (each.status.unresponsive and each.rank in before)
-            if lost:
+            if each.status.considered_dead or (each.status.unresponsive and each.rank in before):
                 yield each
 
 

@@ -121,8 +121,7 @@ class LookAgent(HostAgent):
         the first was sent at once, and one more after each interval.
         """
         for place, line in enumerate(lines):
-            beats = sum(each.endswith(BEAT) for each in lines[place + 1 :])
-            self._command(line, max(0, beats - 1))
+            self._command(line, max(0, sum(each.endswith(BEAT) for each in lines[place + 1 :]) - 1))
 
     def _command(self, line: bytes, beats: int) -> None:
         told = {}  # type: dict[str, Any]

@@ -133,7 +133,8 @@ def other_operation(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None
             at.update((key(party, event.line.file), (party, name)) for party in event.who)
             groups.add(found["group"] if found else None)
     sizes = {each.keys: size.groups() for each in events if (size := _SIZE.search(each.line.text))}
-    if len(sizes) == len(at) == 2 and len({seq for seq, _ in sizes.values()}) == 1:
+    pair = {*at} == {("rank", 0), ("rank", 1)} and case.world in (None, 2)  # others may be of two groups
+    if pair and len(sizes) == 2 and len({seq for seq, _ in sizes.values()}) == 1:
         for one, (_, n) in ((one, size) for keys, size in sizes.items() for one in keys & at.keys()):
             at[one] = (at[one][0], f"{at[one][1]} (NumelIn={n})")
     counts = Counter(name for _, name in at.values())
@@ -153,12 +154,9 @@ def other_operation(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None
 
 def _apart(case: LogCase) -> bool:
     """Whether two ranks waited in different groups, of which each may be in an operation of its own."""
-    of: dict[int, set[str]] = {}
-    for each in case.events:
-        if found := _GROUP.search(each.line.text):
-            for rank in each.ranks & case.waiting:
-                of.setdefault(rank, set()).add(found[1])
-    return len(of) > 1 and not set.intersection(*of.values())
+    found = ((each, group[1]) for each in case.events if (group := _GROUP.search(each.line.text)))
+    of = grouped((rank, group) for each, group in found for rank in each.ranks & case.waiting)
+    return len(of) > 1 and not set.intersection(*map(set, of.values()))
 
 
 def chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:

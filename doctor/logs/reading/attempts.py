@@ -12,6 +12,7 @@ from itertools import islice
 from doctor.logs.model import Form, Role
 from doctor.logs.reading.file_scan import CUT_OFF, Scan
 from doctor.logs.reading.mark import PartEnd
+from doctor.logs.reading.starts import places
 from doctor.logs.reading.window import AROUND, Window
 from doctor.logs.sentence import sentence
 from doctor.text.hostprogram import table
@@ -68,23 +69,15 @@ def _ends(window: Window, head: bytes) -> Iterator[tuple[int, PartEnd]]:
             closing = _TABLE.search(data, found.end(), min(window.end, found.end() + AROUND // 4))
             end = closing.end() if closing else 0
         yield end, mark
-    for place in islice(_places(data[: window.end], head, window.start), MOST) if head else ():
+    for place in islice(places(data[: window.end], head, window.start), MOST) if head else ():
         yield data.rfind(b"\n", window.start, place) + 1, PartEnd.AGAIN
 
 
 def _marks(data: bytes, start: int, end: int) -> Iterator[re.Match[bytes]]:
     """The marks at which a part ends, in their order."""
-    for at in sorted(place for word in WORDS for place in _places(data, word, start)):
+    for at in sorted(place for word in WORDS for place in places(data, word, start)):
         if found := _MARKS.match(data, at, end):
             yield found
-
-
-def _places(data: bytes, word: bytes, start: int) -> Iterator[int]:
-    """Where the word is; a search by `find` is many times faster than one by `re`."""
-    at = data.find(word, start)
-    while at >= 0:
-        yield at
-        at = data.find(word, at + len(word))
 
 
 def note(found: Scan, lines: bytes) -> None:
@@ -174,6 +167,7 @@ def joined(one: Scan, other: Scan) -> Scan:
         first_at=min(_not_none(one.first_at, other.first_at), default=None),
         last_at=max(_not_none(one.last_at, other.last_at), default=None),
         last=other.last or one.last,
+        faint=other.faint or one.faint,
         odd={**other.odd, **odd} if final else {**odd, **other.odd},
         curves=other.curves or one.curves,
         problem=one.problem or other.problem,

@@ -38,6 +38,8 @@ class Scan:
     first_at: float | None = None
     last_at: float | None = None
     last: LogLine | None = None
+    faint: tuple[UnresolvedParty, LogLine] | None = None
+    """A last line that only complains if nothing else does and the log shows no work."""
     over: dict[UnresolvedParty, LogLine] = field(default_factory=dict)
     progress: dict[UnresolvedParty, LogLine] = field(default_factory=dict)
     odd: dict[str, tuple[UnresolvedParty, LogLine]] = field(default_factory=dict)

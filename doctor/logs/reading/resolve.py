@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from doctor.logs.model import HINT, OF_OTHERS, Curve, Form, LogFile, LogLine, Party, Sighting
+from doctor.logs.model import OF_OTHERS, Curve, Form, LogFile, LogLine, Party, Sighting
 from doctor.logs.reading.file_scan import Scan
 from doctor.logs.reading.fold import Subject, UnresolvedParty
 
@@ -185,7 +185,7 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
                 key=lambda line: (-1 if line.who.rank is None else line.who.rank, line.number),
             )
         ),
-        odd=tuple(of(*scan.odd[name]) for name in scan.odd if name != HINT or len(scan.odd) == 1),
+        odd=tuple(of(*each) for each in scan.odd.values()) or ((of(*scan.faint),) if scan.faint else ()),
         problem=scan.problem,
     )
     return file, sightings.values(), tuple(_curve(each, scan, owner, people) for each in scan.curves)

@@ -49,7 +49,7 @@ from doctor.text.redact import redact
 
 HEAD = 200
 """This number of first and of last lines are all examined."""
-AT_END = 30
+AT_END = 5
 """The last lines that are searched for words of complaints that healthy logs have, too."""
 MOST_ODD = 5
 MOST_RANKS = 65_536
@@ -554,9 +554,9 @@ class _Scanner:
             plain = not head and facts.form is Form.PLAIN and facts.level not in ("ERROR", "FATAL")
             over = (plain and says_finished(text[facts.prefix :])) or (not head and says_group_finished(text))
             seen += 1
-            if not head and seen <= AT_END and HINT not in found.odd and complaint.hints(text, facts):
+            if not head and seen <= AT_END and not found.faint and complaint.hints(text, facts):
                 line = self._made(ends - window.data.count(b"\n", start, window.end), text, facts)
-                found.odd[HINT] = (who_of(facts), replace(line, level=HINT))
+                found.faint = who_of(facts), replace(line, level=HINT)
             if over or (not head and found.last is None):
                 line = self._made(ends - window.data.count(b"\n", start, window.end), text, facts)
                 found.last = found.last or line

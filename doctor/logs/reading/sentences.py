@@ -41,6 +41,8 @@ class Sentences:
         self._words += [(b"E::", b":", ODD), (b"F::", b":", ODD)]
         self._words += [(b":E", b": E ", ODD), (b":F", b": F ", ODD)]  # glog and TSL have no word for errors
         self._marks: dict[bytes, int] = {}
+        self._telling = set[bytes]()
+        """Those with marks."""
         self._written: dict[bytes, list[bytes]] = {}
         """Sentence -> the words of ODD and TELLS in it; a line that complains or shows a rank has one."""
         self._held = 0
@@ -50,12 +52,13 @@ class Sentences:
         fresh = sentences - self._marks.keys()
         if fresh and self._held > MOST_BYTES:
             self._marks.clear()
+            self._telling.clear()
             self._written.clear()
             self._held, fresh = 0, set(sentences)
         if fresh:
             self._look(list(fresh))
-        marks = self._marks
-        return self._as_written({words: mark for words in sentences if (mark := marks[words])}, text)
+        found = {words: self._marks[words] for words in self._telling.intersection(sentences)}
+        return self._as_written(found, text)
 
     def _as_written(self, found: dict[bytes, int], text: bytes) -> dict[bytes, int]:
         """The marks without those whose words are in the sentence, but nowhere in the text as written."""
@@ -84,6 +87,7 @@ class Sentences:
                 here = [found for found in words if found[0] in each]
                 mark = reduce(or_, (mark for _, _, mark in here), SYMPTOM if each in possible else 0)
                 self._marks[each] = mark
+                self._telling |= {each} if mark else set()
                 if mark & (ODD | TELLS):
                     self._written[each] = [word for _, word, mark in here if mark & (ODD | TELLS)]
             self._held += len(together) + _EACH * len(some)

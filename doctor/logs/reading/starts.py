@@ -1,5 +1,6 @@
 """Finds where a program that ended begins again in a file: its first lines or its command come once more."""
 
+import heapq
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,6 @@ from doctor.logs.steps import says_step
 from doctor.text.hostprogram import table
 
 _WORDS, *_PATTERNS = ([row.encode() for row in rows] for _, *rows in table(__file__, "starts.txt"))
-_WORD = re.compile(b"|".join(map(re.escape, _WORDS)))
 _ENDED, _COMMAND, _BY_PADDLE = (re.compile(b"|".join(rows)) for rows in _PATTERNS)
 _FIRST, _BETWEEN = 12, 6
 """The first lines of a program, and the most lines between its end and its next beginning."""
@@ -45,10 +45,18 @@ def begun_again(window: Window, known: Mapping[bytes, int], alone: bool) -> Iter
 
 
 def _ends(text: bytes) -> Iterator[re.Match[bytes]]:
-    for word in _WORD.finditer(text) if any(map(text.__contains__, _WORDS)) else ():
-        begin = text.rfind(b"\n", max(0, word.start() - _NEAR), word.start()) + 1
-        if (begin or word.start() < _NEAR) and (ended := _ENDED.match(text, begin)):
+    for at in heapq.merge(*(places(text, word) for word in _WORDS)):
+        begin = text.rfind(b"\n", max(0, at - _NEAR), at) + 1
+        if (begin or at < _NEAR) and (ended := _ENDED.match(text, begin)):
             yield ended
+
+
+def places(data: bytes, word: bytes, start: int = 0) -> Iterator[int]:
+    """Where the word is; a search by `find` is many times faster than one by `re`."""
+    at = data.find(word, start)
+    while at >= 0:
+        yield at
+        at = data.find(word, at + len(word))
 
 
 def _begin(data: bytes, at: int, most: int) -> Iterator[tuple[int, bytes, bytes]]:

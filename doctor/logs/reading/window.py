@@ -100,7 +100,8 @@ def without_margin(pieces: Iterable[bytes]) -> Iterator[bytes]:
     begins: re.Pattern[bytes] | None = None
     margin, rest = None, b""
     for piece in pieces:
-        text = rest + piece.replace(b"\r\n", b"\n").replace(_NO_BREAK, b" ")
+        piece = piece.replace(b"\r\n", b"\n") if b"\r" in piece else piece
+        text = rest + (piece.replace(_NO_BREAK, b" ") if _NO_BREAK[-1:] in piece else piece)
         if margin is None:
             margin = margin_of(text)
             begins = re.compile(b"(?m)^" + margin) if margin else None

@@ -135,4 +135,11 @@ def _line_end(data: bytes) -> int:
 
 def _plain(data: bytes) -> bytes:
     data = _ESCAPES.sub(b"", data) if b"\x1b" in data else data
-    return _LONG.sub(rb"\1", data) if max(map(len, data.split(b"\n"))) > LONGEST else data
+    return _LONG.sub(rb"\1", data) if _has_long(data) else data
+
+
+def _has_long(data: bytes) -> bool:
+    at = 0
+    while len(data) - at > LONGEST and (end := data.rfind(b"\n", at, at + LONGEST + 1)) >= 0:
+        at = end + 1
+    return len(data) - at > LONGEST

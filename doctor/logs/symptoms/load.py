@@ -116,8 +116,7 @@ def _entry_points(entries: dict[str, SymptomEntry], checks: list[str] | None) ->
         mistakes: list[Mistake] = []
         try:
             found = _read(_files(_folder(point.load())), entries, mistakes)
-            together = [*entries.values(), *found.values()]
-            mistakes += mistakes_of(together, list(found.values()), checks)
+            mistakes += mistakes_of([*entries.values(), *found.values()], list(found.values()), checks)
         except (Exception, SystemExit) as error:  # a distribution may fail in any way
             broken.append(BrokenSource(name, f"{type(error).__name__}: {error}"))
             continue

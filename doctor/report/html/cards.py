@@ -244,11 +244,10 @@ def _host_table(part: HostTable) -> Html:
 
 def _host_row(row: HostRow, areas: Iterable[str], called: Called) -> Html:
     words = {OK: "good", "FAIL": "fail", "HANG": "fail", "BROKEN": "fail", "WARN": "warn"}
-    kind = words.get(row.verdict.partition(" ")[0], "open")
     return tag(
         "tr",
         tag("th", listed(row.hosts, called), scope="row", class_="names"),
-        tag("td", " ".join(row.verdict.split()), class_=kind),
+        tag("td", " ".join(row.verdict.split()), class_=words.get(row.verdict.partition(" ")[0], "open")),
         *(_area(row.cells[area]) for area in areas),
     )
 

@@ -54,8 +54,7 @@ def _sections(page: Page) -> Iterator[Section]:
     yield _section(page.cards_title, cards_part(page.cards), id="findings")
     for number, one in enumerate(page.each, 1):
         inside = (cards_part(one.cards), *(part_inside(part) for part in one.parts if Medium.HTML in part.on))
-        says = tag("p", one.says, class_=kind_class(one.kind))
-        yield _section(one.title, *inside, says, id=f"job{number}")
+        yield _section(one.title, *inside, tag("p", one.says, class_=kind_class(one.kind)), id=f"job{number}")
     yield from (_section(part.label, part_inside(part)) for part in parts if part not in first)
     notes = tag("ul", *(tag("li", note) for note in page.notes)) if page.notes else NOTHING
     yield _section("Notes", notes)

@@ -48,8 +48,7 @@ def facts_csv(report: Report) -> bytes:
     table.writerow(["host", "address", *(row.key for row in report.seen.facts), "odd", "reason"])
     for host in report.hosts:
         values = (_value_or_words(row, host.name) for row in report.seen.facts)
-        odd = _odd(report, host.name)
-        cells = (host.name, host.address, *values, odd, silent.get(host.name, ""))
+        cells = (host.name, host.address, *values, _odd(report, host.name), silent.get(host.name, ""))
         table.writerow([_cell(value) for value in cells])
     return out.getvalue().encode()
 

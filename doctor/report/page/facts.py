@@ -94,7 +94,6 @@ def facts_page(report: Report, on: Medium) -> Page:
     differing = [row for row in report.seen.facts if differs(row, told)]
     said = [line.text.removeprefix(f"{ODD} ") for line in conclusion(report, differing)]
     said = said or ["One host reported its facts."]
-    tables = tuple(fact_tables(report, whole=on is Medium.HTML))
     return Page(
         "facts",
         report.run.started,
@@ -103,7 +102,7 @@ def facts_page(report: Report, on: Medium) -> Page:
         said[0],
         " ".join(said),
         about=((f"{len(told)} of {len(report.hosts)} hosts reported {len(report.seen.facts)} facts", ""),),
-        parts=(Section("Facts", parts=tables),),
+        parts=(Section("Facts", parts=tuple(fact_tables(report, whole=on is Medium.HTML))),),
     )
 
 

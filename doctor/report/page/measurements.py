@@ -149,8 +149,7 @@ class _PassedResults:
         checks = self.checks(area)
         if any(self.found.get(check, set()) - self._waived(check) for check in checks):
             return False
-        covered = set().union(*(self.passed.get(check, set()) for check in checks))
-        return covered >= set(self.hosts)
+        return set().union(*(self.passed.get(check, set()) for check in checks)) >= set(self.hosts)
 
     def is_sound(self, area: str) -> bool:
         """Whether nothing of the area is wrong, and something passed, while something is undecided."""
@@ -239,9 +238,8 @@ def _reach(said: _PassedResults) -> str:
     count = len(said.hosts)
     whom = f"{count} hosts" if count > 1 else "1 host"
     way = said("reached_by")
-    how = way if way == "this machine" else f"{whom} over {way}" if way else whom
     return _join(
-        how,
+        way if way == "this machine" else f"{whom} over {way}" if way else whom,
         _clocks(said) if said.passes("clock-skew") else "",
         "names agree" if said.passes("names-disagree") else "",
     )
@@ -253,8 +251,7 @@ def _clocks(said: _PassedResults) -> str:
     if not offset or not doubt or offset.values.keys() != set(said.hosts):
         return ""
     latest = max(offset.values[host] + doubt.values[host] for host in said.hosts)
-    first = min(offset.values[host] - doubt.values[host] for host in said.hosts)
-    apart = latest - first
+    apart = latest - min(offset.values[host] - doubt.values[host] for host in said.hosts)
     return f"clocks within {math.ceil(apart * 1e3) or 1} ms" if apart < 1 else f"clocks within {apart:.1f} s"
 
 

@@ -47,8 +47,7 @@ def loss_drawing(run: JudgedRun, cell: int | None = None, id: str = "losses") ->
         shown = [*reversed(plain), *reversed(far)]
     every = range(run.plan.steps)
     healthy = LossLine("a healthy run", every, healthy_curve(run, cell), LossRole.HEALTHY)
-    least = LossLine("least possible", every, [FLOOR] * len(every), LossRole.LEAST)
-    lines = (least, healthy, *shown)
+    lines = (LossLine("least possible", every, [FLOOR] * len(every), LossRole.LEAST), healthy, *shown)
     said = _in_words(run, cell, replicas, odd, summary)
     return LossDrawing(lines, axes(lines), said, _judged(summary), good, id=id)
 

@@ -143,8 +143,7 @@ def print_card(card: Card, console: Console, on: Medium) -> None:
             clean_line(t(card.aside)),
         )
         if tag := t(card.tag):  # an id may be alone on its line, other words may not
-            edge = Text(clean_line(tag), "dim")
-            put_edged(head, edge, console, indent, together="-" not in tag)
+            put_edged(head, Text(clean_line(tag), "dim"), console, indent, together="-" not in tag)
         else:
             put_wrapped(head, console, 0, indent)
     before = ""

@@ -58,8 +58,7 @@ def _print_end(report: Report, differing: Collection[FactRow], console: Console,
         if apart:
             console.print()
         apart = False
-        text = Text(t(clean_line(line.text)), "bold red" if line.kind else "bold")
-        put_wrapped(text, console, wide=True)
+        put_wrapped(Text(t(clean_line(line.text)), "bold red" if line.kind else "bold"), console, wide=True)
 
 
 def _print_head(count: int, told: Sequence[str], console: Console) -> None:

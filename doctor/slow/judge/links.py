@@ -77,8 +77,7 @@ def _slow(flows: list[Flow]) -> SlowCulprit | None:
     said = f"{own}; the others carry {others / MEGA:,.0f} or more"
     if len(rates) == 2:
         said = f"{own}; the other way it is {others / MEGA:,.0f}"
-    well = any(each.to == to[0] and each.of != low and each.rate >= others for each in flows)
-    if len(to) > 1 or well:
+    if len(to) > 1 or any(each.to == to[0] and each.of != low and each.rate >= others for each in flows):
         return SlowCulprit(Lag.SLOW_LINK, low, (low,), sentence=said, share=busy, peers=to)
     said += ", so either end may be at fault"
     return SlowCulprit(Lag.SLOW_LINK, low, (low, *to), sentence=said, share=busy, peers=to)

@@ -34,11 +34,14 @@ def test_a_job_that_went_on_is_healthy(text: str, prefix: str, tmp_path: Path) -
     assert pasted(tmp_path, text + steps).outcome is LogOutcome.CLEAN
 
 
-def test_horovodrun_names_the_rank_that_ended(tmp_path: Path) -> None:
+def test_horovodrun_names_the_host_and_the_slot_that_ended(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text(
         "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing "
         "the job to be terminated. The first process to do so was:\nProcess name: node2[5]\nExit code: 137\n"
     )
     first = concluded(tmp_path / "job.log").charges[0]
-    assert (first.symptom, [each.rank for each in first.who]) == ("horovod-worker-ended", [5])
-    assert "was killed" in first.says
+    assert (first.symptom, [(each.host, each.rank) for each in first.who]) == (
+        "horovod-worker-ended",
+        [("node2", None)],
+    )
+    assert first.says == "a process on node2 (local rank 5) was killed (SIGKILL)"

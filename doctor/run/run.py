@@ -221,8 +221,7 @@ class RestartingRun(LeadingRun):
         causes = {(reason.cause, host) for host in reason.blamed}
         left = [host for host in self._before.hosts if host not in (*self._before.left_out, *reason.blamed)]
         enough = len(left) >= (self._request.what.need_hosts or 1) and self._goes_without()
-        often = self._number >= self._wishes.restarts
-        if not causes or causes & self._causes or not enough or often:
+        if not causes or causes & self._causes or not enough or (self._number >= self._wishes.restarts):
             return False
         self._causes |= causes
         self._number += 1

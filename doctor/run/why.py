@@ -99,8 +99,7 @@ def _keep_own(folder: Path, output: Output, past: PastCommand, *, here: bool) ->
     """Leave in the logs of kernels what is about the job; returns the PIDs that only may be the job's."""
     margin = CLOCK if here else CLOCKS
     begin, until = past.began - margin, past.began + past.seconds + margin
-    said = b"\n".join(both_ends(each) for each in output.streams.values())
-    marks, lost = marks_of(said, os.environ)
+    marks, lost = marks_of(b"\n".join(both_ends(each) for each in output.streams.values()), os.environ)
     maybe = frozenset[int]()
     for kernel in folder.rglob(KERNEL):
         text, doubtful = of_job(kernel.read_bytes(), begin, until, marks, lost=lost or past.killed)

@@ -143,8 +143,7 @@ def _ranks(judgement: SlowJudgement) -> Iterator[Table]:
         for each in ranks
     )
     if rows:
-        heads = ("RANK", "HOST", "PID", "WAITS", "OUTSIDE MOST OFTEN AT")
-        table = Table("Ranks", heads, rows, Medium.FULL)
+        table = Table("Ranks", ("RANK", "HOST", "PID", "WAITS", "OUTSIDE MOST OFTEN AT"), rows, Medium.FULL)
         yield table.marked(sum(each.rank in late for each in ranks), CardKind.WARN)
     devices = tuple(
         ("?" if each.rank is None else str(each.rank), fold((each.key[0],)), *_device(each.device))

@@ -7,7 +7,7 @@ machine, on arguments or on a branch that may not be taken is unknown, and is le
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from doctor.job.launch import expand
 from doctor.job.launch.command import bare_program, read_command, runs_python, strange_start
@@ -18,7 +18,7 @@ from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.launchers.plain import PLAIN
 from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.job.launch.one_launch import one_launch
-from doctor.job.launch.shell_blocks import Blocks, blocks
+from doctor.job.launch.shell_blocks import Blocks, SimpleCommand, blocks
 from doctor.job.launch.shell_flow import LONG, ShellCommand
 from doctor.job.launch.shell_scripts import ShellWithScripts, parsed
 from doctor.job.launch.shell_state import is_arithmetic
@@ -28,6 +28,7 @@ from doctor.job.launch.variables import is_kept, is_setting
 from doctor.job.launch.wrappers import InnerCommand, is_known, is_python, program_name, unwrapped
 from doctor.text.hostprogram import sections
 
+_THERE = {"-d", "-e", "-f", "-r", "-s"}
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
 """Commands that leave a block, and the block that each leaves."""
 _ENDS = frozenset({"wait", "kill", "pkill", "killall", "fg"})
@@ -363,6 +364,14 @@ class _Shell(ShellWithScripts):
         for word in words if not self.hidden and self.decided("") and not (self.on and self.brings) else ():
             if _PATH.fullmatch(path := word.replace("${HOME}", "$HOME")):
                 self.needs.setdefault((path, kind), set()).add(self.on)
+
+    def tested(self, words: list[Word], then: Sequence[SimpleCommand]) -> None:
+        """What `[ -d PATH ] || exit` looks for must be there."""
+        names = [next((word.plain for word in each.words if word.plain != "{"), "") for each in then]
+        several = [word.plain for each in then[:1] for word in each.words[:1]] == ["{"]
+        asked = [str(expand.one(word.parts, self.values)) for word in words if word.plain != "!"]
+        if "exit" in (takewhile("}".__ne__, names) if several else names[:1]) and {*asked[1:2]} & _THERE:
+            self._need(asked[2:3])
 
     def _by_variables(self, prefix: Mapping[str, expand.Value], line: Sequence[str]) -> tuple[str, ...]:
         """The launcher that a program starts with options from its variables; nothing if it starts none."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from doctor.job.launch.arithmetic import evaluate
 from doctor.job.launch.expand import MOST_TURNS
 from doctor.job.launch.launcher import LaunchCommand
-from doctor.job.launch.shell_blocks import Blocks
+from doctor.job.launch.shell_blocks import Blocks, SimpleCommand
 from doctor.job.launch.shell_loops import LoopTurns, carried, counter_of, turns_of
 from doctor.job.launch.shell_state import ShellState
 from doctor.job.launch.shell_tests import TESTS, holds, stated
@@ -99,6 +99,10 @@ class ShellFlow(ShellState):
         """Do what one command does."""
         raise NotImplementedError
 
+    def tested(self, words: list[Word], then: Sequence[SimpleCommand]) -> None:
+        """See what a test asks for, and what comes if it does not hold."""
+        raise NotImplementedError
+
     def go_through(self, start: int, stop: int, words: list[Word] | None = None) -> None:
         """Read these commands, and find those in the background: alone, in a pipeline or in brackets.
 
@@ -151,6 +155,9 @@ class ShellFlow(ShellState):
             return self._after_loop(place)
         if loop is not None:
             return self._loop(loop, words, place)
+        turned = [word.plain for word in words[1:2]] == ["!"]
+        if end == ("&&" if turned else "||") and words and words[0].plain in TESTS and not self.skipping():
+            self.tested(words, self.blocks.commands[place + 1 : place + 6])
         self._simple(words, end)
         return place + 1
 

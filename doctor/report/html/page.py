@@ -56,8 +56,7 @@ def _sections(page: Page) -> Iterator[Section]:
         inside = (cards_part(one.cards), *(part_inside(part) for part in one.parts if Medium.HTML in part.on))
         yield _section(one.title, *inside, tag("p", one.says, class_=kind_class(one.kind)), id=f"job{number}")
     yield from (_section(part.label, part_inside(part)) for part in parts if part not in first)
-    notes = tag("ul", *(tag("li", note) for note in page.notes)) if page.notes else NOTHING
-    yield _section("Notes", notes)
+    yield _section("Notes", tag("ul", *(tag("li", note) for note in page.notes)) if page.notes else NOTHING)
 
 
 def _section(title: str, *inside: Html, id: str = "") -> Section:

@@ -292,8 +292,7 @@ def _going(report: Report, reading: Reading | None, outputs: Outputs) -> tuple[G
 def going(report: Report, reading: Reading | None, form: str) -> Go | None:
     """The hosts that start the job, in the order of a form of launch; None on a no-go."""
     names = chosen(report)
-    order = FORMS[form].order(names, os.environ) if names else ()
-    return decide_go(report, _bound(reading), order)
+    return decide_go(report, _bound(reading), FORMS[form].order(names, os.environ) if names else ())
 
 
 def _bound(reading: Reading | None) -> Bound:

@@ -29,10 +29,9 @@ def certificate_page(report: Report, recording: str) -> card.Page:
     run, training = report.run, report.training
     verdict = f"{report.verdict.value}, exit code {report.exit_code}"
     rows = ("measured", run.started), ("verdict", verdict), ("SHA-256 of the recording", recording)
-    machines = ("host", "serial number", "model", "devices")
     parts: list[card.Part] = [
         card.Pairs("Certificate", rows),
-        card.Table("Machines", machines, tuple(_machines(report))),
+        card.Table("Machines", ("host", "serial number", "model", "devices"), tuple(_machines(report))),
         card.Table("Floors", ("floor", "measured", ""), tuple(_floors(report))),
         *(table for last in training.runs[-1:] for table in collectives_table(last, training.floor)),
         *(table for first in training.runs[:1] for table in alone_table(first)),

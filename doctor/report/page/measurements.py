@@ -281,13 +281,12 @@ def _device_network(said: _PassedResults) -> str:
 
 
 def _ports(said: _PassedResults) -> str:
-    port = said.report.plan.master_port.value
     return _join(
         said("somaxconn", "somaxconn {}"),
         said("tcp_max_syn_backlog", "syn backlog {}"),
         said("ephemeral_ports", "ephemeral {}"),
         said("reserved_ports", "reserved {}", "none reserved"),
-        f"port {port} free" if said.passes("port-in-use") else "",
+        f"port {said.report.plan.master_port.value} free" if said.passes("port-in-use") else "",
     )
 
 

@@ -68,8 +68,7 @@ def verify(report: Report, finding: Finding) -> str:
     if meant := _MEANT.search(finding.summary):
         hosts = list(dict.fromkeys(meant[1] if name in finding.hosts else name for name in hosts))
     named = report.run.exam == DEFAULT_EXAM or any(option[0] == "--exam" for option in way.asked)
-    exam = () if named else (("--exam", report.run.exam),)
-    options = (("--only", finding.check), *exam, *strict)
+    options = (("--only", finding.check), *(() if named else (("--exam", report.run.exam),)), *strict)
     return way.typed("check", hosts, options, whole=not (alone or meant), job=True)
 
 

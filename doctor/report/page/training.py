@@ -126,8 +126,7 @@ def _course(seen: smoke.RunNumbers) -> Iterator[Words]:
     after = "," if pace is not None else ""
     if values:
         yield Words(f"loss {_loss(values[0])} → {_loss(values[-1])}")
-        kind = {True: GOOD, False: BAD, None: None}[good]
-        yield Words(curve(values), kind, "" if told else after)
+        yield Words(curve(values), {True: GOOD, False: BAD, None: None}[good], "" if told else after)
     if learned and learned.drop is not None and learned.limit is not None:
         yield Words("(good:" if good else "(not good:", GOOD if good else BAD)
         said = f"learned {100 * learned.drop:.0f} %, needed {100 * learned.limit:.0f} %"

@@ -88,8 +88,7 @@ def _late(
         following = latest(others, of_hosts(others))
         behind += _one_by_one(seen, others, following, step) if following.sure else ()
     behind = [each for each in behind if not _by_chance(each)]
-    saves = first.least - max((each.share for each in behind), default=0.0)
-    yield replace(first, saves=max(0.0, saves))
+    yield replace(first, saves=max(0.0, first.least - max((each.share for each in behind), default=0.0)))
     for each in behind:
         yield replace(each, sentence=f"behind that, {each.sentence.replace('wait', 'would wait')}")
 
@@ -153,5 +152,4 @@ def culprit(seen: Sampled, lag: Lag, late: Sequence[Key], share: float, said: st
     members = [each for each in seen.job.ranks if key(each) in late]
     ranks = tuple(sorted(each.rank for each in members if each.rank is not None))
     hosts = tuple(dict.fromkeys(host for host, _ in late))
-    pid = late[0][1] if len(late) == 1 else None
-    return SlowCulprit(lag, hosts[0], hosts, ranks, pid, said, share)
+    return SlowCulprit(lag, hosts[0], hosts, ranks, late[0][1] if len(late) == 1 else None, said, share)

@@ -137,8 +137,7 @@ class _Rates:
 
     def awake_at(self, where: Where, rest: Sequence[_Rates]) -> float:
         """For what share of its time at that line it wants a processor, if elsewhere it is as the others."""
-        elsewhere = (1 - where.share) * median(each.awake for each in rest)
-        return (self.awake - elsewhere) / where.share
+        return (self.awake - ((1 - where.share) * median(each.awake for each in rest))) / where.share
 
     @property
     def short(self) -> float:

@@ -118,8 +118,7 @@ def _by_threads(seen: Sampled, sends: bool) -> Series | None:
         return None  # it may reach its neighbours without the network
     if not waited or not all(each in waited or _exchanges(seen, each) for each in ranks):
         return None  # somebody was never in a collective of gloo: it uses another library
-    samples = min(sum(map(sum, (r.samples for r in of))) for of in ranks.values())
-    return _made(shares, "threads", samples)
+    return _made(shares, "threads", min(sum(map(sum, (r.samples for r in of))) for of in ranks.values()))
 
 
 def _exchanges(seen: Sampled, of: Key) -> bool:
@@ -184,8 +183,7 @@ def _blocks(rounds: Sequence[tuple[Counts, Counts]], seconds: Sequence[float]) -
     hits, samples = [0] * BLOCKS, [0] * BLOCKS
     for (waits, all_of), length in zip(rounds, seconds, strict=True):
         for at, number in enumerate(all_of):
-            middle = before + length * (at + 0.5) / len(all_of)
-            block = min(BLOCKS - 1, int(middle / whole * BLOCKS))
+            block = min(BLOCKS - 1, int((before + length * (at + 0.5) / len(all_of)) / whole * BLOCKS))
             samples[block] += number
             hits[block] += min(waits[at], number) if at < len(waits) else 0
         before += length

@@ -43,8 +43,8 @@ _PROGRAM = rf" (?P<host>{_HOST}(?= )|) ?(?P<tag>[\w./@-]{{1,60}})\[\d{{1,9}}\]: 
 _SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(rf"{DATED}(?= [^\s\[]{{1,64}} ){_PROGRAM}"))
 """The prefixes of syslog and journalctl for the lines of a program."""
 _GREP = re.compile(
-    r"[\w./@+-]{1,200}\.(?:log|txt|out|err)(?P<by>[:-])(?:\d{1,9}(?P=by))?(?=\S)"
-    r"|[\w./@+-]{1,200}\.txt:\d{1,9}(?=\[ {0,8}\d{1,9}\.\d{1,6}\] )"
+    r"[\w./@+-]{1,200}\.txt:\d{1,9}(?=\[ {0,8}\d{1,9}\.\d{1,6}\] )"
+    r"|[\w./@+-]{1,200}\.(?:log|txt|out|err)(?P<by>[:-])(?:\d{1,9}(?P=by))?(?=\S)"
     r"|\d{1,9}[:-](?=(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Interrupt): )"
     r"|(?:[\w./@+-]{1,200}?[:-])??(?:\d{1,9}[:-])?"
     r"(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\(|\[ {0,8}\d{1,9}\.\d{1,6}\] "

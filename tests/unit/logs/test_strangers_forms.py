@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.explanation import Explanation
+from doctor.logs.forms.complaint import may_complain
 from doctor.logs.model import LogOutcome
 from doctor.logs.report_json import logs_report
 from tests.support.cases import from_cases
-from tests.support.fault_logs import pasted
+from tests.support.fault_logs import concluded, pasted
 
 LOGS = from_cases(__file__, "LOGS", dict[str, dict[str, str]])
 
@@ -29,6 +30,19 @@ def test_who_only_waited_or_was_left_is_not_named(name: str, tmp_path: Path) -> 
     report = logs_report(Explanation(pasted(tmp_path, LOGS[name]["log"])))
     assert report.exit_code == 1
     assert report.logs.outcome is (LogOutcome.NAMED if name == "quota" else LogOutcome.UNKNOWN)
+
+
+def test_a_host_key_accuses_no_host_whose_log_it_is(tmp_path: Path) -> None:
+    log = tmp_path / "node5.log"
+    log.write_text(
+        "Host key for node9 has changed and you have requested strict checking.\n"
+        "Host key verification failed.\n"
+    )
+    assert {each.host for each in concluded(log).charges[0].who} == {"node9", None}
+
+
+def test_an_error_of_glog_with_a_year_may_complain() -> None:
+    assert may_complain(b"E20261208 11:52:44.736321 69197 embedding.cpp:96] the operation is null")
 
 
 def test_a_build_that_could_not_be_configured_is_noticed(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ _DECODED = late(rf"{_FACILITY}(?:\[?{DATED}\]? |{_KERNEL_TIME} |(?=VFS: |NVRM: )
 _DECODED_NAMED = late(rf"{_FACILITY}\[{NAMED}\] ")
 _TALOS = late(rf"(?:(?P<host>{_HOST}): )?kern: {{1,8}}(?P<level>\w{{3,8}}): \[{DATED}\]: ")
 _DMESG = late(
-    rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) |(?P<kmsg>\d{{1,3}}),\d+,\d+,[-c+];"
+    rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) (?!broker\[\d)"
+    r"|(?P<kmsg>\d{1,3}),\d+,\d+,[-c+];"
 )
 _DMESG_ISO = late(rf"{DATED} (?=NVRM: |{BEGINS}|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)")
 _ISO = late(rf"{DATED} ")

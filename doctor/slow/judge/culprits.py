@@ -123,7 +123,6 @@ def _late_ones(seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: flo
     said = lateness_words(one.gap, least, step)
     lag = Lag.STAGE if is_pipeline(seen) and why.reason in BY_DESIGN else Lag.LATE
     slow, words = slow_devices(devices_of(seen))
-    clocks = (words,) if one.who.intersection(slow) else ()
     return replace(
         culprit(seen, lag, late, one.gap, said if len(late) == 1 else said.replace("for it", "for them")),
         least=least,
@@ -133,7 +132,7 @@ def _late_ones(seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: flo
         agree=(one.agree, one.blocks),
         where=why.where,
         reason=why.reason,
-        why=(*why.why, *clocks),
+        why=(*why.why, *((words,) if one.who.intersection(slow) else ())),
         whole_host=len(late) > 1 and {each for each in seen.keys if each[0] == late[0][0]} == {*late},
     )
 

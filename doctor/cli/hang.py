@@ -120,8 +120,7 @@ def _examine(judgement: Judgement, session: HostSession, out: TextIO) -> Report 
 
 def tell_unread(evidence: LiveEvidence) -> None:
     """Reports why a job may have been overlooked."""
-    unread = grouped((why, seen.host) for seen in evidence.hosts for why in seen.unread)
-    for why, names in unread.items():
+    for why, names in grouped((why, seen.host) for seen in evidence.hosts for why in seen.unread).items():
         announce(f"{fold(names)}: {why}")
 
 

@@ -37,8 +37,7 @@ class Chinese(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def page(check: Check) -> str:
     """The page of a check. Its first line is the title; in Chinese each paragraph but code is one line."""
     if spoken() is Language.ZH and (chinese := translation(check)):
-        parts = chinese.split("\n\n")
-        return "\n\n".join(part if part.startswith(" ") else unwrap(part) for part in parts)
+        return "\n\n".join(part if part.startswith(" ") else unwrap(part) for part in chinese.split("\n\n"))
     return check.doc
 
 

@@ -113,8 +113,7 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
 
 def _unknown(host: str, facts: Facts, form: str) -> str:
     """What the table needs but is unknown about a host; empty if nothing is missing."""
-    needed = (DEVICES, NPU_ADDRESSES, *((NPU_SUPER_POD,) if form == "1.2" else ()))
-    for fact in needed:
+    for fact in (DEVICES, NPU_ADDRESSES, *((NPU_SUPER_POD,) if form == "1.2" else ())):
         value = facts.get(host, fact)
         if isinstance(value, MissingFact):
             return f"{fact.name}: {value.reason}"

@@ -76,8 +76,7 @@ def _changes(before: Saved, after: Saved, both: set[str]) -> Iterator[Change]:
         for kind, hosts, why in _split(finding, after, both, ChangeKind.GONE, ChangeKind.OPEN):
             if kind is not ChangeKind.STILL or why:
                 found[kind].append(Change(kind, finding, hosts, why))
-    order = (ChangeKind.NEW, ChangeKind.ALONE, ChangeKind.OPEN, ChangeKind.STILL, ChangeKind.GONE)
-    for kind in order:
+    for kind in (ChangeKind.NEW, ChangeKind.ALONE, ChangeKind.OPEN, ChangeKind.STILL, ChangeKind.GONE):
         yield from sorted(found[kind], key=lambda each: -severity(each.finding))
 
 
@@ -158,8 +157,7 @@ def _facts(before: Saved, after: Saved, both: Iterable[str]) -> Iterator[FactCha
         for key in TITLES if heard else ():
             if key in asked - OF_THE_MOMENT and differ(key, then[host].get(key), now[host].get(key)):
                 worse = is_worse(key, then[host].get(key), now[host].get(key))
-                change = (key, shown(key, then[host]), shown(key, now[host]), worse)
-                rows.setdefault(change, []).append(host)
+                rows.setdefault((key, shown(key, then[host]), shown(key, now[host]), worse), []).append(host)
     place = list(TITLES)
     for (key, was, now_is, worse), hosts in sorted(rows.items(), key=lambda row: place.index(row[0][0])):
         yield FactChangeEntry(key=key, before=was, after=now_is, hosts=tuple(hosts), worse=worse)

@@ -124,7 +124,6 @@ def _of_report(path: Path, raw: bytes, request: Request) -> EarlierRun:
     failing = {Status.FAIL, *([Status.WARN] if strict else [])}
     known = find_checks(request.what.checks).checks
     failed = [each for each in report.findings if each.status in failing]
-    undecided = [each for each in report.findings if each.open]
     return EarlierRun(
         report.run.command,
         report.run.exam or DEFAULT_EXAM,
@@ -132,7 +131,7 @@ def _of_report(path: Path, raw: bytes, request: Request) -> EarlierRun:
         read_back(report.way) if report.way else Way(),
         tuple(
             EarlierFinding(each.id, each.check, each.hosts, each.where, each.headline)
-            for each in failed or undecided
+            for each in failed or [each for each in report.findings if each.open]
             if each.check
         ),
         report.verdict is Verdict.HEALTHY,

@@ -70,8 +70,7 @@ def _of_a_job(process: JobProcess) -> bool:
 
 
 def _is_doctor(words: tuple[str, ...]) -> bool:
-    names = [word.rpartition("/")[2] for word in words[:3]]
-    return "doctor" in names[:2] or words[1:3] == ("-m", "doctor")
+    return "doctor" in [word.rpartition("/")[2] for word in words[:3]][:2] or words[1:3] == ("-m", "doctor")
 
 
 PROCESSES_OF_JOBS: Fact[tuple[JobProcess, ...]] = Fact(

@@ -170,8 +170,7 @@ ROUTES = Fact("routes", Read(("/proc/net/route",)), _routes)
 
 
 def _fixed_neighbours(capture: Capture) -> Mapping[str, str]:
-    text = files(capture).get("/proc/net/arp", "")
-    rows = (line.split() for line in text.splitlines()[1:])
+    rows = (line.split() for line in files(capture).get("/proc/net/arp", "").splitlines()[1:])
     return {
         row[0]: row[3].lower()
         for row in rows

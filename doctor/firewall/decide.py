@@ -77,10 +77,9 @@ class Ruleset:
     ) -> tuple[PortSpan, ...]:
         budget = Budget()
         starts = sorted({first} | {cut for cut in self._cuts(PORTS) if first < cut <= last})
-        ends = [start - 1 for start in starts[1:]] + [last]
         spans = (
             PortSpan(low, high, self._decide(packets(low), budget))
-            for low, high in zip(starts, ends, strict=True)
+            for low, high in zip(starts, [start - 1 for start in starts[1:]] + [last], strict=True)
         )
         alike = (list(run) for _, run in groupby(spans, lambda span: span.decision))
         return tuple(replace(run[0], last=run[-1].last) for run in alike)

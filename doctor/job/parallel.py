@@ -244,8 +244,7 @@ def _strategy(text: str) -> Strategy:
     plain = re.sub(r"\s+", "", text).replace("[", "(").replace("]", ")")
     if not _ROWS.fullmatch(plain):
         raise UsageError("tuples of numbers, 1 or more, such as ((4,2),(2,1)), or ((4,2),) for one input")
-    rows = re.findall(_ROW, plain[1:-1])
-    return tuple(tuple(map(int, re.findall(r"[0-9]+", row))) for row in rows)
+    return tuple(tuple(map(int, re.findall(r"[0-9]+", row))) for row in re.findall(_ROW, plain[1:-1]))
 
 
 _READERS: Mapping[str, Callable[[str], object]] = {

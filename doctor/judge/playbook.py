@@ -86,8 +86,7 @@ class Playbook:
         recipe = self.recipes.get(name)
         if recipe is None:
             return None
-        commands = (c for command in recipe.on(vendors) for c in _fill(command, values))
-        found = tuple(dict.fromkeys(commands))
+        found = tuple(dict.fromkeys(c for command in recipe.on(vendors) for c in _fill(command, values)))
         return Remedy(name, found) if found else None
 
 

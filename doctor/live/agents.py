@@ -95,11 +95,10 @@ class LookHost(RemoteAgent):
         elif self.looking:
             unread.append(self.lost or "it did not answer in time while its processes were looked at")
         everybody = self.with_looks()
-        members = [member for member in everybody if not member.words]
         return redacted(
             HostEvidence(
                 host=self.host,
-                members=tuple(members),
+                members=tuple(member for member in everybody if not member.words),
                 starters=tuple(member for member in everybody if member.words),
                 may_be=found.may_be,
                 names=seen.names if seen else (),

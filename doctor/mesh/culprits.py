@@ -61,8 +61,7 @@ def widen(hosts: Sequence[str], links: Iterable[Link]) -> tuple[tuple[str, str],
     seen = list(links)
     tried = {(link.source, link.target) for link in seen if link.kind != "master"}
     failing: Counter[str] = Counter()
-    ways = [way for link in seen for way in link.ways]
-    for blame in (*culprits(seen), *culprits(ways)):
+    for blame in (*culprits(seen), *culprits([way for link in seen for way in link.ways])):
         if not blame.decided:
             for host in blame.hosts:
                 failing[host] += sum(host in (link.source, link.target) for link in blame.links)

@@ -247,5 +247,4 @@ def through(script: Script, host: Host) -> Script:
         return script
     of_image = isinstance(script.question, ProbeQuestion) and "image" in script.question.facts
     entry = entered_with_image(host) if of_image else entered(host)
-    command = f"exec {entry} {script.command.removeprefix('exec ')}"
-    return Script(command, script.stdin, script.last_line)
+    return Script(f"exec {entry} {script.command.removeprefix('exec ')}", script.stdin, script.last_line)

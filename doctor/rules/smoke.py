@@ -133,10 +133,9 @@ def _why_unsure(result: SmokeResult, slow: Sequence[int]) -> str:
 
 def _busy(result: SmokeResult, ranks: Iterable[int]) -> str:
     """A remark if these ranks shared their processors with other work."""
-    hosts = dict.fromkeys(result.plan.seat(rank).host for rank in ranks)
     loads = {
         host: f"a load of {seen.load:.0f} on {seen.cores} core{'s' if seen.cores > 1 else ''}"
-        for host in hosts
+        for host in dict.fromkeys(result.plan.seat(rank).host for rank in ranks)
         if (seen := result.host(host)) and seen.load > seen.cores > 0
     }
     if not loads:

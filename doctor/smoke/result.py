@@ -233,8 +233,7 @@ class HostOutcome:
     @property
     def to_type(self) -> str:
         """The interpreter to type in a command: as the user gave it, if it needs no quotes in a shell."""
-        plain = self.asked and shlex.quote(self.asked) == self.asked
-        return self.asked if plain else to_type(self.python)
+        return self.asked if self.asked and shlex.quote(self.asked) == self.asked else to_type(self.python)
 
 
 EndKind = Literal[

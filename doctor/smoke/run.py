@@ -115,8 +115,7 @@ class SmokeRun:
 
     def _out_of_time(self) -> Alarm | None:
         """The alarm when time is up. If the run was cut short, ranks that still move were not too slow."""
-        cells = range(len(self.plan.cells))
-        still = any(self.watch.quiet(cell) >= self.patience.floor for cell in cells)
+        still = any(self.watch.quiet(cell) >= self.patience.floor for cell in range(len(self.plan.cells)))
         if self.agents.excused or self.overtime:
             return Alarm("interrupted")
         if still or not self.cut_short:
@@ -188,8 +187,7 @@ class SmokeRun:
             port = self.agents.port(self.plan.on(host.host)[0].cell)
             if port is not None and not host.told:
                 host.told = True
-                address = self.plan.addresses[self.plan.head]
-                self.agents.send(host.host, JoinCommand(address, port))
+                self.agents.send(host.host, JoinCommand(self.plan.addresses[self.plan.head], port))
 
     def _confirmed(self, alarm: Alarm) -> Alarm | None:
         """Look twice, with some time in between: if a rank has moved, nothing hangs."""

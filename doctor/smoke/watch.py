@@ -97,8 +97,7 @@ class Watch:
             return None
         if any(now - since >= self.patience.stopped for since in self.stopped_since.values()):
             return Alarm("stopped", self.ranks[min(self.stopped_since)].seat.cell)
-        found = [*self._off_schedule(), *self._silent(), *self._late(now), *self._still()]
-        return next(iter(found), None)
+        return next(iter([*self._off_schedule(), *self._silent(), *self._late(now), *self._still()]), None)
 
     def _off_schedule(self) -> Iterator[Alarm]:
         """Ranks whose pages were off their schedules at two looks."""

@@ -97,8 +97,7 @@ def _of_json(text: str) -> InputKind | None:
     try:
         keys = set(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        found = re.search(r'"(?:server_list|group_list)"\s*:', text[:MOST])
-        return InputKind.RANK_TABLE if found else None
+        return InputKind.RANK_TABLE if re.search(r'"(?:server_list|group_list)"\s*:', text[:MOST]) else None
     if {"_meta", "all"} <= keys:
         return InputKind.ANSIBLE
     if keys & _TABLE_KEYS:

@@ -170,8 +170,7 @@ def _choose_hosts(
     nodesets: Sequence[str], listed: Targets | None, local: bool, stock: Inventory, environ: Mapping[str, str]
 ) -> Targets:
     if nodesets:
-        groups = stock.groups if stock.file else None
-        return Targets(_of_nodesets(nodesets, groups), COMMAND_LINE)
+        return Targets(_of_nodesets(nodesets, stock.groups if stock.file else None), COMMAND_LINE)
     if listed is not None:
         return listed
     if not local and stock.hosts:

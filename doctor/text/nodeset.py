@@ -203,8 +203,7 @@ def _range(numbers: set[str]) -> str:
 
 def _natural(text: str) -> tuple[list[tuple[int, int, str]], str]:
     """A sort key: node2 before node10; the text itself decides between node1 and node01."""
-    parts = _DIGITS.split(text[:300])
-    return [(1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(parts)], text
+    return [(1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(_DIGITS.split(text[:300]))], text
 
 
 def _unfold_piece(piece: str) -> list[str]:

@@ -197,10 +197,9 @@ def _refuse_unprintable(text: str, file: str) -> None:
     """Raises with the line of the character, which the C parser does not report."""
     pattern = yaml.reader.Reader.NON_PRINTABLE
     if pattern.search(text):
-        lines = enumerate(text.split("\n"), start=1)
         refuse(
             Mistake(file, number, f"{shown(match[0])} is a character that YAML does not allow")
-            for number, line in lines
+            for number, line in enumerate(text.split("\n"), start=1)
             if (match := pattern.search(line))
         )
 

@@ -35,8 +35,7 @@ def _ask_pings(ask: Ask) -> str:
     """One packet; if it does not come back (the first may wait for ARP), the tool's usual three."""
     keys = [quote(f"{device}/{address}") for device, address in ask.pings]
     pings = [f"p {int(device)} {quote(address)}" for device, address in ask.pings]
-    planned = f"echo pings {' '.join(keys)}"
-    return "\n".join([calling(TOOL, ELSEWHERE, SECONDS), _PING, planned, *pings])
+    return "\n".join([calling(TOOL, ELSEWHERE, SECONDS), _PING, f"echo pings {' '.join(keys)}", *pings])
 
 
 _PING = f"""L={PING_SECONDS}

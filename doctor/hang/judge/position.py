@@ -41,10 +41,9 @@ def standing(member: JobMember) -> RankStanding:
     frames = now or before
     own = places.user_frame(frames)
     crossed = {True, False} <= {seen.inside for seen, _ in looks}
-    shown = pairwise((seen.inside, frames) for seen, frames in looks if frames)
     ways = [
         one or two
-        for (one, lines), (two, others) in shown
+        for (one, lines), (two, others) in pairwise((seen.inside, frames) for seen, frames in looks if frames)
         if places.lines_of(lines) != places.lines_of(others)
     ]
     return RankStanding(

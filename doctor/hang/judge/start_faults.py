@@ -64,8 +64,7 @@ def _address(job: starting.StartingJob, whom: Sequence[Starter]) -> Iterator[str
 def _addresses(job: starting.StartingJob) -> Iterator[StartFault]:
     targets = [(each, target) for each in job.starters if (target := starting.target_of(job, each))]
     head, complete = job.head, len(job.starters) >= job.nodes
-    found = {str(target) for _, target in targets}
-    if len(targets) == len(job.starters) > 1 and len(found) == 1:
+    if len(targets) == len(job.starters) > 1 and len({str(target) for _, target in targets}) == 1:
         target = targets[0][1]
         if not target.host and complete:
             words = f"has a {job.name} that calls {_place(targets[0][0])}, which is not a host of this job"
@@ -134,8 +133,7 @@ def _nobody_has(numbers: Sequence[int]) -> str:
 
 def _numbers(job: starting.StartingJob) -> Iterator[StartFault]:
     """Two launchers with one number."""
-    of = grouped((each.node, each) for each in job.starters if each.node is not None)
-    for number, same in of.items():
+    for number, same in grouped((each.node, each) for each in job.starters if each.node is not None).items():
         if len(same) > 1:
             rest = _nobody_has(_missing(job))
             named = tuple(

@@ -133,10 +133,9 @@ def _suspects(case: HangCase, found: HangFinding, opinions: Sequence[Opinion]) -
 
 
 def _culprits(case: HangCase, said: Opinion) -> Iterator[HangCulprit]:
-    behind = said.kind is OpinionKind.BLAMES
     cause, words = (
         (Cause.BEHIND, f"is behind the others, by {said.source.label}")
-        if behind
+        if said.kind is OpinionKind.BLAMES
         else (Cause.MISMATCH, f"waits in another operation, by {said.source.label}")
     )
     for here in (each.named(cause, words) for each in case.standings):

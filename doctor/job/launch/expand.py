@@ -97,8 +97,7 @@ def _pieces(part: WordPart, values: Values, most: int) -> list[str]:
     if isinstance(value, Partly):
         return [value.shown] if part.quoted else value.words[:most]
     if isinstance(value, tuple):
-        words = value if part.quoted else (word for text in value for word in text.split())
-        return list(islice(words, most))
+        return list(islice(value if part.quoted else (word for text in value for word in text.split()), most))
     if value is None:
         return [part.raw]
     return [value] if part.quoted else value.split()

@@ -83,8 +83,7 @@ def _documents(text: str) -> Iterator[str]:
 
 def _lines(tree: Mapping[str, Any]) -> Iterator[str]:
     replicas = _replicas(tree)
-    first = next(iter(replicas.values()), tree)
-    for container in _containers(first):
+    for container in _containers(next(iter(replicas.values()), tree)):
         given = [*_listed(container.get("command")), *_listed(container.get("args"))]
         words = [re.sub(r"\$\((\w{1,200})\)", r"${\1}", str(word)) for word in given]
         known = {**(_by_operator(tree, replicas, container) if replicas else {}), **_variables(container)}
@@ -134,10 +133,9 @@ def _line(text: str, words: str) -> int:
 
 
 def _variables(container: Mapping[str, Any]) -> dict[str, str]:
-    listed = map(_table, _listed(container.get("env")))
     return {
         str(each["name"]): shlex.quote(str(each["value"])) if each.get("value") is not None else _POD
-        for each in listed
+        for each in map(_table, _listed(container.get("env")))
         if re.fullmatch(r"[A-Za-z_]\w{0,199}", str(each.get("name", "")))
     }
 

@@ -61,10 +61,9 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
         for p in processes
         if not p.outside
     ]
-    jobs = grouped((_program(each), each) for each in told)
     launches = [
         Launch(program, tuple(group), complete=False, live=True)
-        for program, same in jobs.items()
+        for program, same in grouped((_program(each), each) for each in told).items()
         for by_id in _by_id(same)
         for group in _split(by_id)
     ]

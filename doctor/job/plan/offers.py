@@ -58,8 +58,7 @@ def _of_nccl(env: Mapping[str, str], interfaces: Interfaces, _: Sequence[str]) -
     versions = {"AF_INET": (4,), "AF_INET6": (6,)}.get(env.get("NCCL_SOCKET_FAMILY", ""), (4, 6))
     wish = env.get("NCCL_SOCKET_IFNAME", "")
     if len(wish) > 1:
-        why = f"NCCL_SOCKET_IFNAME={wish}"
-        return _first_address(fitting(wish, interfaces), interfaces, why, versions)
+        return _first_address(fitting(wish, interfaces), interfaces, f"NCCL_SOCKET_IFNAME={wish}", versions)
     if len(env.get("NCCL_COMM_ID", "")) > 1:
         return None  # it takes the interface in the network of that address
     orders = (fitting(order, interfaces) for order in ("ib", "^docker,lo,virbr", "docker", "lo", "virbr"))
@@ -75,8 +74,7 @@ def _of_hccl(env: Mapping[str, str], interfaces: Interfaces, _: Sequence[str]) -
         return Offer(address, interface, "HCCL_IF_IP") if interface else None
     wish = env.get("HCCL_SOCKET_IFNAME", "")
     if wish:
-        why = f"HCCL_SOCKET_IFNAME={wish}"
-        return _first_address(fitting(wish, interfaces), interfaces, why, versions)
+        return _first_address(fitting(wish, interfaces), interfaces, f"HCCL_SOCKET_IFNAME={wish}", versions)
     names = sorted(interfaces, key=lambda name: (name.startswith("lo"), name.startswith("docker"), name))
     return _first_address(names, interfaces, "HCCL's own order", versions)
 

@@ -134,8 +134,7 @@ def missing_super_devices(case: TableRules) -> Iterator[UnplacedFlaw]:
 
 def repeated_super_devices(case: TableRules) -> Iterator[UnplacedFlaw]:
     pods = {server.id: server.super_pod for server in case.table.servers if case.table.form == "1.2"}
-    same = repeats(case.table.in_file_order(), lambda e: (pods.get(e.server), e.super_device))
-    for entry, other in same:
+    for entry, other in repeats(case.table.in_file_order(), lambda e: (pods.get(e.server), e.super_device)):
         message = f"super_device_id {entry.super_device} is given twice in a superpod"
         actual = f"{entry.super_device} again, first on line {other.spot.line}"
         yield case.flaw(entry, "super_device_id", message, "each once in a superpod", actual)

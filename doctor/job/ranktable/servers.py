@@ -99,8 +99,7 @@ def _server_count(
 def _super_pods(fields: Fields, root: TableNode) -> Iterator[model.SuperPod]:
     for node in fields.objects(root, "super_pod_list"):
         id = fields.name(node, "super_pod_id") or ""
-        members = fields.objects(node, "server_list")
-        names = [fields.name(member, "server_id") for member in members]
+        names = [fields.name(member, "server_id") for member in fields.objects(node, "server_list")]
         yield model.SuperPod(id, tuple(name for name in names if name), fields.places.spot(fields.at(node)))
 
 
@@ -114,8 +113,7 @@ def read_groups(fields: Fields, root: TableNode, frame: model.RankTable) -> mode
     instances: list[tuple[model.Server, TableNode]] = []
     groups = fields.objects(root, "group_list")
     for group in groups:
-        nodes = fields.objects(group, "instance_list")
-        here = [(_instance(fields, node, lab), node) for node in nodes]
+        here = [(_instance(fields, node, lab), node) for node in fields.objects(group, "instance_list")]
         counts += _group_counts(fields, group, [server for server, _ in here], lab)
         instances += here
     counts += fields.count(root, "group_count", len(groups), "groups in group_list")

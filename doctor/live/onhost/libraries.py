@@ -141,8 +141,7 @@ class _Gatherer:
         """The paths at which a rank leaves its dumps."""
         number = self.members[pid].get("rank")
         number = self.ranks[pid]["environ"].get("RANK", "") if number is None else str(number)
-        named = {self.path(pid, name) for name in DUMPS} - {""}
-        return sorted(path + number for path in named if number)
+        return sorted(path + number for path in {self.path(pid, name) for name in DUMPS} - {""} if number)
 
     def logs(self, kind: str) -> "dict[str, int]":
         """The logs of this kind, each with the first rank that writes it."""

@@ -144,8 +144,7 @@ def _up_to_launcher(tree: Tree, pid: int) -> "list[int]":
     """
     above = [one for one in tree.above(pid) if one in tree.rows]
     starts = [at for at, one in enumerate(above) if one in tree.launchers]
-    kept = above[: max(starts, default=0) + 1]
-    return [one for one in kept if one != 1 or starts][:MOST_ABOVE]
+    return [one for one in above[: max(starts, default=0) + 1] if one != 1 or starts][:MOST_ABOVE]
 
 
 def _launcher(tree: Tree, pid: int) -> str:

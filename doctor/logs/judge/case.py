@@ -249,8 +249,7 @@ def _says_success(line: LogLine | None) -> TypeGuard[LogLine]:
 def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[LogLine]]:
     found: dict[int | None, list[LogLine]] = defaultdict(list)
     for file in logs.files:
-        lines = [*file.progress, *([file.last] if _says_success(file.last) else [])]
-        for line in lines:
+        for line in [*file.progress, *([file.last] if _says_success(file.last) else [])]:
             rank = writer(line).rank
             found[rank if rank is not None else file.who.rank].append(line)
     for curve in logs.curves:

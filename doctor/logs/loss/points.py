@@ -48,8 +48,7 @@ class Points:
             return
         turned = self.total == 0 or isfinite(self._losses[-1]) != isfinite(loss)
         self._drop_passing()
-        point = (step, loss, line, _time(at()), turned, self.total)
-        for part, value in zip(self._all, point, strict=True):
+        for part, value in zip(self._all, (step, loss, line, _time(at()), turned, self.total), strict=True):
             part.append(value)
         self.total += 1
         self._thin()

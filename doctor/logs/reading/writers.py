@@ -27,8 +27,7 @@ class Writers:
         """The number of writers, from a prefix that all lines have."""
         for wanted, end, pattern in ((layout.label, b": ", _LABEL), (layout.bracket, b"] ", _BRACKET)):
             if wanted:
-                found = filter(None, map(pattern.fullmatch, _heads(lines, end)))
-                numbers = {int(each[1]) for each in found}
+                numbers = {int(each[1]) for each in filter(None, map(pattern.fullmatch, _heads(lines, end)))}
                 self._others = len(self.ranks | numbers)
                 if pattern is _LABEL:
                     self.tasks = numbers

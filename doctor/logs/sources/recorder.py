@@ -27,8 +27,7 @@ def lines_of(name: str, file: PeekStream) -> bytes:
 
 
 def _told(entries: Any) -> Iterator[str]:
-    pairs = ((_group(each), each) for each in entries if not each["is_p2p"])
-    for guid, ours in grouped(pairs).items():
+    for guid, ours in grouped((_group(each), each) for each in entries if not each["is_p2p"]).items():
         mine = {each["collective_seq_id"]: each for each in ours}
         done = max((n for n, e in mine.items() if e["retired"] or e["state"] == "completed"), default=-1)
         who, last = f"[PG GUID {guid} flight recorder]", f"last enqueued work: {max(mine)}"

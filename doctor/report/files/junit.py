@@ -89,8 +89,7 @@ def _verdict(envelope: Envelope) -> _Case:
 
 
 def _unloaded(envelope: Envelope) -> Iterator[_Case]:
-    unloaded = envelope.unloaded if isinstance(envelope, CheckReport) else ()
-    for number, source in enumerate(unloaded, 1):
+    for number, source in enumerate(envelope.unloaded if isinstance(envelope, CheckReport) else (), 1):
         yield _Case(f"checks not loaded {number}", ERROR, "not-loaded", source)
 
 

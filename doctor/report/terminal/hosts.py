@@ -45,10 +45,9 @@ def print_hosts(table: HostTable, console: Console, *, verbose: bool) -> None:
     heads = (t("HOST"), *map(layout.say, layout.areas), t("verdict"))
     put_cells((Text(head, "dim") for head in heads), layout.widths, console)
     for name, row in zip(names, shown, strict=True):
-        areas = (row.cells[area] for area in layout.areas)
         cells = [
             Text(cut(name, layout.widths[0]), "bold"),
-            *(Text(layout.say(cell), _style(cell)) for cell in areas),
+            *(Text(layout.say(cell), _style(cell)) for cell in (row.cells[area] for area in layout.areas)),
             Text(_verdict(row.verdict), _style(row.verdict)),
         ]
         put_cells(cells, layout.widths, console)

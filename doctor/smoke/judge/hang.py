@@ -117,8 +117,7 @@ def _inside(cell: stopped_cell.EndedCell) -> Iterator[SmokeCharge]:
 
 def _members_on(cell: stopped_cell.EndedCell, seen: RankOutcome, entry: ScheduledCall) -> Iterator[str]:
     """The hosts of all members, also of those that have left: gloo lets a rank go once it has its data."""
-    place = cell.plan.seat(seen.rank).place
-    for member in entry.call.members or cell.shape.members(entry.call.group, place):
+    for member in entry.call.members or cell.shape.members(entry.call.group, cell.plan.seat(seen.rank).place):
         yield cell.plan.seat(cell.ranks[member].rank).host
 
 

@@ -140,8 +140,7 @@ def _judge(cell: Cell) -> Iterator[SmokeCharge]:
         yield charge
     spread = 5 * CURVE_SD * math.sqrt(2 / cell.shape.dp)
     if len(curve) >= BUDGETS[0][0] and fmean(curve[-tail:]) < FLOOR - spread:
-        words = worded("below the floor", floor=FLOOR, least=FLOOR - spread, shown=shown)
-        yield _everybodys(words, curve)
+        yield _everybodys(worded("below the floor", floor=FLOOR, least=FLOOR - spread, shown=shown), curve)
 
 
 def _frozen(cell: Cell, curve: Sequence[float]) -> SmokeCharge | None:

@@ -58,8 +58,7 @@ def judge_sizes(result: SmokeResult) -> Iterator[SmokeCharge]:
 
 def _proof(cell: EndedCell, rank: int, found: PageDeviation) -> _Proof:
     sample = found.sample
-    place = cell.plan.seat(rank).place
-    right, lapse = counted(cell.result.ranks[rank].steps, cell.shape, place)
+    right, lapse = counted(cell.result.ranks[rank].steps, cell.shape, cell.plan.seat(rank).place)
     if found.kind in ("op", "dtype", "shape", "peer", "tag"):
         # Its number in its group is right, so the wrong call is this one.
         return _Proof(found, None, sample.step if sample.phase == "train" else None)

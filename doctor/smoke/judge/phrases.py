@@ -96,8 +96,7 @@ def consequences(
     cell: EndedCell, guilty: Container[int], ending: Callable[[RankOutcome], str]
 ) -> Iterator[Evidence]:
     """Evidence for ranks that died because of the guilty ones, and how."""
-    fallen = (seen for seen in cell.fallen if seen.rank not in guilty)
-    for seen in islice(fallen, SHOWN):
+    for seen in islice((seen for seen in cell.fallen if seen.rank not in guilty), SHOWN):
         yield Evidence(f"rank {seen.rank}, in consequence", one_line(ending(seen)))
 
 

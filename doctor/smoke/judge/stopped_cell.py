@@ -240,8 +240,7 @@ def by_host(
     """Culprits by host; the host itself is named if it has several ranks and all of them are culprits."""
     ordered = sorted(ranks, key=lambda seen: seen.rank)
     for host, here in grouped((plan.seat(seen.rank).host, seen) for seen in ordered).items():
-        whole = len(here) > 1 and len(here) == len(plan.on(host))
-        yield (host,) if whole else (), here
+        yield (host,) if len(here) > 1 and len(here) == len(plan.on(host)) else (), here
 
 
 def only_host(cell: EndedCell) -> tuple[str, ...]:

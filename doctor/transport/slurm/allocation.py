@@ -57,8 +57,7 @@ class Allocation:
         """The number of the job that holds the nodes."""
         out, err = self._process.stdout, self._process.stderr
         if out is not None and not select.select([out], [], [], seconds)[0]:
-            silent = f"--allocate: Slurm has not answered within {seconds:.0f} s."
-            raise UsageError(silent, "Type: sdiag")
+            raise UsageError(f"--allocate: Slurm has not answered within {seconds:.0f} s.", "Type: sdiag")
         if out is not None and (number := out.readline().decode("ascii", "replace").strip()):
             return number
         said = err.read().decode("utf-8", "replace").splitlines() if err is not None else []

@@ -136,8 +136,7 @@ def scontrol(what: str, names: str, environ: Mapping[str, str], seconds: float) 
 
 def read_output(number: str, text: bytes) -> JobOutput | None:
     """Pure: parses what squeue printed with WIDTHS."""
-    length = sum(WIDTHS.values()) + 1
-    for start in range(0, len(text), length):
+    for start in range(0, len(text), sum(WIDTHS.values()) + 1):
         fields, at = {}, start
         for name, width in WIDTHS.items():
             fields[name] = os.fsdecode(text[at : at + width]).rstrip(" \n")

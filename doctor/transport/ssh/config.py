@@ -224,8 +224,7 @@ def _files(chosen: str | None) -> Iterator[tuple[Path, bool, Path]]:
 
 def _included(value: str, base: Path) -> Iterator[Path]:
     for pattern in shlex.split(value):
-        expanded = os.path.expanduser(pattern)
-        for name in sorted(glob.glob(str(base / expanded))):
+        for name in sorted(glob.glob(str(base / os.path.expanduser(pattern)))):
             if os.path.isfile(name):
                 yield Path(name)
 

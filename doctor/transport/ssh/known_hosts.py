@@ -195,8 +195,7 @@ def _matches(patterns: str, name: str) -> bool:
     matched = False
     for pattern in patterns.split(","):
         # [ and ] are literal in known_hosts, where they enclose a host that has a port.
-        glob = pattern.lstrip("!").replace("[", "[[]")
-        if fnmatchcase(name, glob):
+        if fnmatchcase(name, pattern.lstrip("!").replace("[", "[[]")):
             if pattern.startswith("!"):
                 return False
             matched = True

@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from doctor.job.launch.forms import LaunchForm
 from doctor.job.launch.launcher import MASTER, Launcher, RankVariables, Role
 from doctor.job.launch.launchers.accelerate import ACCELERATE
+from doctor.job.launch.launchers.composer import COMPOSER
 from doctor.job.launch.launchers.deepspeed import DEEPSPEED
 from doctor.job.launch.launchers.horovodrun import HOROVODRUN
 from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.job.launch.launchers.msrun import MSRUN
+from doctor.job.launch.launchers.paddle import PADDLE
 from doctor.job.launch.launchers.plain import PLAIN
 from doctor.job.launch.launchers.rank_table import RANK_TABLE
 from doctor.job.launch.launchers.ray import RAY
@@ -26,6 +28,8 @@ LAUNCHERS: tuple[Launcher, ...] = (
     TORCH_NPU_RUN,
     DEEPSPEED,
     ACCELERATE,
+    COMPOSER,
+    PADDLE,
     RANK_TABLE,
     MSRUN,
     MPIRUN,

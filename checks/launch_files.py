@@ -123,9 +123,10 @@ def launch_files_missing(
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
                 here = here or (kind not in BROUGHT and _is_meant_for(launch, hosts, looked))
                 sure = here or state == NOT_EXECUTABLE
+                what = "a part of the machine" if kind == "machine" else "a file"
                 how = "is not there" if state == "missing" else "cannot be used"
                 yield Problem(
-                    f"a file that the launch needs {how}",
+                    f"{what} that the launch needs {how}",
                     expected=f"{path}, on every host",
                     actual=f"{state or 'no folder'} on {fold(hosts)}",
                     subject=path,
@@ -166,6 +167,8 @@ def _near(path: str, seen: Iterable[str]) -> str:
 def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
     if state == NOT_EXECUTABLE:
         return (f"chmod +x {_quoted(path)}",)
+    if path.startswith("/sys/"):
+        return (remark("name one that every host has:"), f"ls {quote(path.rpartition('/')[0])}")
     meant = (remark(f"name {near} in place of {path.rpartition('/')[2]}"),) if near else ()
     return (*meant, f"ls -ld {_quoted(path)}")
 

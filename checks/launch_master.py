@@ -227,16 +227,36 @@ OWN = {
     "own address": (
         "every host takes itself for the master: each waits for itself",
         "the address of the host of rank 0",
+        "",
     ),
     "own port": (
         "every host draws another port for the master: they wait for each other at different ones",
         "one port",
+        "",
     ),
-    "own id": ("every host draws another id of the rendezvous: each waits in its own", "one id"),
-    "own rank": ("the script gives every host one rank: the others are nowhere", "a rank of its own"),
-    "own file": ("every host has its own file for its ranks to meet: they do not meet", "one shared file"),
+    "own id": ("every host draws another id of the rendezvous: each waits in its own", "one id", ""),
+    "own rank": (
+        "the script gives every host one rank: the others are nowhere",
+        "a rank of its own",
+        "give each host its own: 0 on the first, 1 on the second",
+    ),
+    "same ranks": (
+        "the script gives several hosts the same ranks: they are there twice, and others are nowhere",
+        "ranks of its own",
+        "multiply the number of the host by the number of its ranks",
+    ),
+    "late number": (
+        "the numbers of the hosts do not begin at 0: none of them is the first",
+        "a number from 0 on",
+        "take the number as it is: 0 on the first, 1 on the second",
+    ),
+    "own file": (
+        "every host has its own file for its ranks to meet: they do not meet",
+        "one shared file",
+        "",
+    ),
 }
-"""What every host has for itself: what is wrong with it, and what all of them should have."""
+"""What every host has for itself: what is wrong with it, what all should have, and how, if not alike."""
 
 
 def _each_its_own(names: LaunchNames) -> Iterator[Problem]:
@@ -246,7 +266,7 @@ def _each_its_own(names: LaunchNames) -> Iterator[Problem]:
         return
     for written in names.launch.mentioned:
         if written.kind in OWN and any(_is_typed_on_each_host(each, written.kind) for each in told):
-            wrong, shared = OWN[written.kind]
+            wrong, shared, typed = OWN[written.kind]
             yield Problem(
                 wrong,
                 expected=f"{shared}, on every host",
@@ -254,13 +274,7 @@ def _each_its_own(names: LaunchNames) -> Iterator[Problem]:
                 subject=names.subject("master"),
                 confidence=Confidence.STRONG,
                 evidence=(Evidence(f"{written.file}:{written.line}", written.words),),
-                commands=(
-                    remark(
-                        "give each host its own: 0 on the first, 1 on the second"
-                        if written.kind == "own rank"
-                        else f"set {shared} in the script, alike on all hosts"
-                    ),
-                ),
+                commands=(remark(typed or f"set {shared} in the script, alike on all hosts"),),
             )
 
 
@@ -527,10 +541,10 @@ def _no_first_number(names: LaunchNames, used: Mapping[str, str]) -> Iterator[Pr
 def _is_typed_on_each_host(process: ProcessEnv, kind: str) -> bool:
     """Whether every host starts this, and is given no value beside the one that it has for itself."""
     agent, port = launcher(process), port_of(process)
-    if kind in ("own file", "own rank") or agent is None:
-        return bool(process.command) and (
-            kind in ("own file", "own rank") or (kind == "own port" and port is None)
-        )
+    if kind not in ("own address", "own port", "own id"):
+        return bool(process.command)
+    if agent is None:
+        return bool(process.command) and kind == "own port" and port is None
     if agent.standalone or agent.command.inside:
         return False
     known = {"own address": master_of(process), "own port": port}.get(kind)

@@ -151,6 +151,15 @@ def _by_host(launch: Launch, slip: Slip, plan: JobPlan, identities: Mapping[str,
     elif twice and not lost and "RANK" in slip.name and not any(map(_numbers_itself, launch.told)):
         same = [host for host, value in taken.items() if value == twice[0]]
         yield _problem(launch, replace(slip, kind="same", like=f"{twice[0]} on {fold(same)}"))
+    elif (
+        (head := plan.head.value) in taken
+        and plan.head.source.startswith("--launch")
+        and "RANK" in slip.name
+        and all(value.isdecimal() for value in taken.values())
+        and taken[head] != "0"
+        and not any(map(_numbers_itself, launch.told))
+    ):
+        yield _problem(launch, replace(slip, kind="later", like=f"{taken[head]} on {head}"))
 
 
 def _numbers_itself(process: ProcessEnv) -> bool:
@@ -212,7 +221,7 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
         summary,
         expected=expected,
         actual=f"{slip.words}, in line {slip.line} of {slip.file}"
-        + (f": {slip.like}" * (slip.kind == "same")),
+        + (f": {slip.like}" * (slip.kind in ("same", "later"))),
         subject=f"{launch.name}: {slip.name or f'line {slip.line}'}",
         severity=None if slip.needed else Severity.WARN,
         confidence=Confidence.CERTAIN if slip.kind in BY_SHELL else Confidence.STRONG,
@@ -311,6 +320,11 @@ def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"the choice by the name of the host gives two hosts one {name}",
             "a number of its own for every host",
             f"{name}={slip.like}",
+        ),
+        "later": (
+            f"the choice by the name of the host gives the host of the master another {name} than 0",
+            f"{name}=0 on the host of the master",
+            f"{slip.like}, where the master is: make it 0, or name the host of {name}=0 as the master",
         ),
         "option": (
             f"the launcher has no option {name}: it stops with its usage",
@@ -501,6 +515,11 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "the container has a network of its own: no other host reaches the master in it",
             "--network=host",
             "add --network=host behind `run`",
+        ),
+        "outside": (
+            "the program is named by its path on the host, and the container has it elsewhere",
+            like,
+            f"name {like}",
         ),
         "types": (
             f"{like} enables both {words}, and DeepSpeed refuses it",

@@ -49,9 +49,10 @@ from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
 from doctor.job.framework import FRAMEWORKS, common_framework
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.wrappers import is_python, program_name
-from doctor.rules.devices import alike_on_host
+from doctor.rules.devices import HIDE_ALL, alike_on_host
 from doctor.rules.gpus import cuda_gpus, gpu_problem
 from doctor.rules.interpreter import frameworks_of, no_common_framework, other_framework
+from doctor.rules.login import START_FILES
 from doctor.rules.machines import votes_of
 
 NOT_THERE = "not installed"
@@ -389,6 +390,24 @@ def env_drift(environments: Mapping[str, Environment], plan: JobPlan) -> Iterato
     for name in sorted(names - plan.env.keys()):
         values = {host: found.variables.get(name, "(not set)") for host, found in environments.items()}
         yield from _outliers(name, values, "value")
+    for name in plan.vendor.visible if plan.vendor and not plan.allocated else ():
+        hides = {host: found.variables.get(name, "0") for host, found in environments.items()}
+        hides = {
+            host: value
+            for host, value in hides.items()
+            if value.strip() in HIDE_ALL[not plan.vendor.empty_hides :]
+        }
+        if hides and len(hides) < len(environments) and name not in plan.env:
+            yield Problem(
+                f"{name} of the login hides all devices, on this host alone",
+                expected="not set, as on the other hosts",
+                actual=f"{name}={next(iter(hides.values()))}",
+                hosts=tuple(hides),
+                subject=name,
+                severity=Severity.FAIL,
+                evidence=(Evidence("environment of the login", f"{name}={next(iter(hides.values()))}"),),
+                commands=(f"grep -rsn {name} {START_FILES}",),
+            )
     users = {host: found.user for host, found in environments.items() if found.user}
     for user in dict.fromkeys(name for name, _ in users.values()):
         numbers = {host: number for host, (name, number) in users.items() if name == user}

@@ -20,10 +20,9 @@ from doctor.facts.gpus import Gpus
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import DEVICES, Devices
-from doctor.rules.devices import beyond_hosts, ranks_said, too_few_named
+from doctor.rules.devices import HIDE_ALL, beyond_hosts, ranks_said, too_few_named
 from doctor.rules.login import devices_are_chosen, environment_of, wrong_value
 
-_NOTHING = ("", "-1", "NoDevFiles", "none")
 _UUID = re.compile(r"GPU-[0-9A-Fa-f-]{1,60}")
 
 
@@ -83,7 +82,7 @@ def _problem(
     thing = plan.vendor.thing if plan.vendor else "device"
     things = f"{left or 'no'} {thing}{'' if left == 1 else 's'}"
     summary = f"{whose} leaves {things} to the {ranks} {'rank' if ranks == 1 else 'ranks'} of this host"
-    severity = Severity.WARN if env[name].strip() in _NOTHING else None
+    severity = Severity.WARN if env[name].strip() in HIDE_ALL else None
     host = here.name if of_login else ""
     return wrong_value(name, env[name], summary, f"{ranks}, each once", plan, host, severity)
 

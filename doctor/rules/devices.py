@@ -19,6 +19,9 @@ K = TypeVar("K", bound=Hashable)
 HostDevice = tuple[str, int]
 """A host and the number of one of its devices."""
 
+HIDE_ALL = ("", "-1", "NoDevFiles", "none")
+"""Values of variables with which no device is visible."""
+
 
 def of_host(said: PerDevice[T], plan: api.JobPlan, host: str | None = None) -> tuple[dict[int, T], str]:
     """The known values of the job's devices, and why others are unknown. Raises Skip if none can be read."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.allocation import is_scheduled
+from doctor.job.launch.by_number import by_number
 from doctor.job.launch.command import kept_words
 from doctor.job.launch.endpoint_mentions import (
     EndpointMention,
@@ -48,6 +49,11 @@ _HERE = re.compile(
     r"(?ms)^[ \t]*cat[ \t]*(?:>(?!>)(?P<to>[^\n<>]+))?<<-?[ \t]*\\?['\"]?(?P<end>\w+)['\"]?[ \t]*"
     r"(?:>(?!>)(?P<or_to>[^\n<>]+))?\n(?P<body>.{0,4000}?)\n[ \t]*(?P=end)[ \t]*$"
 )
+_ECHOED = re.compile(
+    r"(?m)^(?:echo|printf)[ \t]+(?:-e[ \t]+)?(['\"]?)([^\n'\"]*)\1[ \t]*>{1,2}"
+    r"[ \t]*['\"]?([\w./-]+)['\"]?[ \t]*$"
+)
+"""A line that a script surely writes to a file, as it begins at the margin."""
 _SLOTS = re.compile(r"\s*([\w.-]{1,255})(?:(?:\s+slots=|:)(\d{1,4}))?\s*")
 """A line of a hostfile that the script writes."""
 LIMIT = 256_000
@@ -168,7 +174,10 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> Laun
 def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots) -> Launch:
     lines, others = one_launch(script.lines)
     mentions = _mentions(text, name, [(one.line, " ".join(one.words)) for one in lines])
-    mentions += tuple(replace(each, file=name) for each in _taken(text, home))
+    lines, compared = by_number(
+        text, lines, lambda given: read_script(text, home, _read_sourced, given).lines
+    )
+    mentions += tuple(replace(each, file=name) for each in (*_taken(text, home), *compared))
     for one in lines:
         program = next((word for word in one.words if word.endswith(".py")), "")
         calls = settings(in_program(_read_of(one, script.text, program) or ""))
@@ -288,13 +297,26 @@ def _read_here(text: str, home: str, path: str) -> str | None:
 
 
 def _written(path: str, text: str, folder: str) -> str | None:
-    """What the script writes to a file by a here-document, if nothing else changes it."""
+    """What the script writes to a file by a here-document or line by line, if nothing else changes it."""
+    said = [
+        each for each in _ECHOED.finditer(text) if os.path.normpath(os.path.join(folder, each[3])) == path
+    ]
+    rest = reduce(lambda left, each: left.replace(each[0], ""), said, text)
+    if said and is_only_given(path, rest):
+        return "\n".join(each[2].replace("\\n", "\n") for each in said)
     for found in _HERE.finditer(text):
         names = re.findall(r"[\w./-]+", found["to"] or found["or_to"] or "")
         here = [os.path.normpath(os.path.join(folder, name)) for name in names]
         if here == [path] and is_only_given(path, text.replace(found[0], "")):
             return found["body"]
     return None
+
+
+def _shared(one: ShellCommand) -> Mapping[str, str]:
+    """The variables of the file beside the script that its launcher hands to all ranks."""
+    name = one.command.launcher.env_file if one.command.launcher else ""
+    text = _read_sourced(os.path.join(one.folder or "", name)) if name and not one.apart else None
+    return read_env_file(text) if text and is_env_file(text) else {}
 
 
 def _find_tables(
@@ -369,7 +391,7 @@ def _processes(
         ProcessEnv(
             f"{name}:{one.line}" + (f" ({one.turn})" if one.turn else ""),
             None,
-            kept(one.env),
+            kept({**_shared(one), **one.env}),
             (one.command.program,) if one.bare else kept_words(one.words),
             whole=False,
             loop=one.loop,

@@ -276,6 +276,8 @@ class Launcher:
     """The options in its configuration file; None if the file belongs to another program."""
     configuration: str = ""
     """That file if no option names it."""
+    env_file: str = ""
+    """The file in the folder where it starts whose variables all its ranks get."""
     ignores: str = ""
     """Variables that it creates for its ranks and does not read itself."""
 

@@ -22,8 +22,8 @@ from doctor.text.hostprogram import sections
 
 Read = Callable[[ShellCommand, str], str | None]
 _WORDS = sections(__file__, "misread.txt")
-_COMMENTED, _ENDS, _ENGINE, _REACHED, _MOUNTED, _CONFIG, _RAY, _RUNS, _LIST, _READS, _SSH, _LIMITS = map(
-    re.compile, _WORDS["patterns"].values()
+_COMMENTED, _ENDS, _ENGINE, _REACHED, _MOUNTED, _PAIRS, _CONFIG, _RAY, _RUNS, _LIST, _READS, _SSH, _LIMITS = (
+    map(re.compile, _WORDS["patterns"].values())
 )
 _MAKES = _WORDS["parts"]["makes"]
 _DIRECTIVE = rf"(?m)^{SRUN.directive}[ \t]+-.*"
@@ -75,9 +75,9 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         ports["--head" in filled] += _RAY.findall(filled)
         if folder := _written(filled, script):
             yield _at(text, "bind", text.find(command[:12]), folder)
-        for kind, path in _of_hosts(filled):
-            if not path or not _is_made(path, script.text):
-                yield _at(text, kind, text.find(command[:12]), path)
+        for kind, path, like in _of_hosts(filled):
+            if like or not path or not _is_made(path, script.text):
+                yield _at(text, kind, text.find(command[:12]), path, like)
     for port in {*ports[False]}.difference(ports[True]) if ports[True] else ():
         yield _at(text, "joins", text.rfind(port), like=", ".join(ports[True]))
 
@@ -243,19 +243,27 @@ def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:
                 yield Slip("slots", "", one.line, part, like=f"{host} slots={hosts[host]}")
 
 
-def _of_hosts(command: str) -> Iterator[tuple[str, str]]:
-    """Containers that no other host reaches, and the paths that a command executes or mounts."""
+def _of_hosts(command: str) -> Iterator[tuple[str, str, str]]:
+    """Containers that no other host reaches, and the paths that a command executes or mounts, or that its
+    container has elsewhere.
+    """
     engine = _ENGINE.match(command)
     own = re.match(rf"(.*\s)(?:\S*/)?['\"]?(?:{'|'.join(COMMANDS)})\s", f" {engine[2]}" if engine else "")
     makes = engine is not None and engine[1][0] not in "sa"
     bare = re.sub(r"(\s-[evwu]\s+|=)[\"']?\$\S+", " ", own[1] if own else "")
     if own and makes and " run " in command and not _REACHED.search(bare):
-        yield "network", ""
+        yield "network", "", ""
+    (program, *_) = [*re.findall(r"\s(/\S+\.py)\b", command), ""]
+    pairs = _PAIRS.findall(own[1]) if own and makes and "$" not in own[1] else ()
+    inside = any(program.startswith(f"{there}/") for _, there in pairs)
+    for here, there in pairs if not inside else ():
+        if program.startswith(f"{here}/"):
+            yield "outside", f"-v {here}:{there} … {program}", there + program.removeprefix(here)
     for found in _MOUNTED.finditer(own[1]) if own and engine and command.startswith(engine[1]) else ():
-        yield "volume" if makes and found[1] else "bind", found[1] or found[2]
+        yield "volume" if makes and found[1] else "bind", found[1] or found[2], ""
     words = command.replace('"', "").replace("'", "").split()
     known = COMMANDS.get(program_name(words[0])) if words else None
     if known and (known.outer or {"--no-python", "--no_python"} & {*words}):
         rest = read_options(words[1:], known.options).rest
         if rest and _RUNS.fullmatch(rest[0]) and not is_known(rest[0]):
-            yield "run", rest[0]
+            yield "run", rest[0], ""

@@ -40,7 +40,7 @@ def world_said(launch: Launch) -> LaunchNumber | None:
         for process in launch.told
         if (world := world_of(process)) is not None
         and not may_start_more(process)
-        and not (by_hand and world.said == "WORLD_SIZE" and rank_of(process) is None)
+        and not (by_hand and world.said == "WORLD_SIZE" and rank_of(process) is None and not process.behind)
     ]
     values = {world.value for world in said}
     (value,) = values if len(values) == 1 else (None,)

@@ -41,6 +41,9 @@ _TOLD = sections(__file__, "needs.txt")
 _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
 _MADE_BY = _TOLD["made by"]
+_MACHINE = [
+    (path, re.compile(words)) for path, words in (row.split(" ", 1) for row in _TOLD["machine"].values())
+]
 _BRINGS = r"(?:>|\b(?:tee|touch|mkdir|cp|mv|ln|wget|curl|clone|tar|unzip|rsync)\b)"
 _FOLDERS = r"(?:\b(?:clone|mkdir|tar|unzip|create|virtualenv)|-m\s+venv)"
 _MAKES = rf"(?:{_BRINGS}|\b(?:install|dd|venv|create|build)\b)"
@@ -366,11 +369,13 @@ class _Shell(ShellWithScripts):
                 self.needs.setdefault((path, kind), set()).add(self.on)
 
     def tested(self, words: list[Word], then: Sequence[SimpleCommand]) -> None:
-        """What `[ -d PATH ] || exit` looks for must be there."""
-        names = [next((word.plain for word in each.words if word.plain != "{"), "") for each in then]
-        several = [word.plain for each in then[:1] for word in each.words[:1]] == ["{"]
+        """What `[ -d PATH ] || exit` looks for must be there, or `if [ ! -d PATH ]; then exit; fi`."""
+        rows = [[word.plain for word in each.words] for each in then]
+        names = [name for row in rows for name in [*({*row[:1]} - {"{", "then"} or row[1:2])]]
+        says = [*takewhile({"echo", "printf"}.__contains__, names)]
+        alone = bool(rows) and rows[0][:1] not in (["{"], ["then"])
         asked = [str(expand.one(word.parts, self.values)) for word in words if word.plain != "!"]
-        if "exit" in (takewhile("}".__ne__, names) if several else names[:1]) and {*asked[1:2]} & _THERE:
+        if names[len(says) :][:1] == ["exit"] and not (says and alone) and {*asked[1:2]} & _THERE:
             self._need(asked[2:3])
 
     def _by_variables(self, prefix: Mapping[str, expand.Value], line: Sequence[str]) -> tuple[str, ...]:
@@ -428,6 +433,9 @@ class _Shell(ShellWithScripts):
         white = seen.get("HCCL_WHITELIST_DISABLE")
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
+        said = " ".join((*line, *(f"{name}={to}" for name, to in seen.items()), ""))
+        parts = (path + each for path, words in _MACHINE for each in words.findall(said))
+        self._need(parts, "machine")
         if programs and programs[0][:1] != "/" and here and not self.brings:
             self._need([expand.moved(folder, programs[0]) or ""], "file")
         for name in ("PYTHONPATH", "PATH", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD"):

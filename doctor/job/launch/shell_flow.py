@@ -150,6 +150,8 @@ class ShellFlow(ShellState):
     def _words(self, words: list[Word], place: int) -> int:
         end = self.blocks.commands[place].end
         self.negated = False
+        if [word.plain for word in words[:3:2]] == ["if", "!"] and end in (";", "\n") and not self.skipping():
+            self.tested(words[1:], self.blocks.commands[place + 1 : place + 8])
         words, loop = self._blocks(words, end, place)
         if loop is _GONE_THROUGH:
             return self._after_loop(place)

@@ -96,7 +96,7 @@ class ShellWithScripts(ShellFlow):
             known[name] = before[0].get(name) if text is None else None if unknown(text) else text
             exported |= {name} if is_kept(name) else set()
         if wrapped.outer:
-            known = {name: value for name, value in known.items() if name not in IN_BATCH}
+            known = {name: value for name, value in known.items() if value is not IN_BATCH.get(name, "")}
             self.handed = dict(known)
         self.values, self.exported, self.functions = known, exported, {}
         self.prefix = (*self.prefix, *wrapped.outer)

@@ -68,7 +68,8 @@ _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _OPERATOR = re.compile(r";;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\||[()]")
 _REDIRECTION = re.compile(r"&?(?:<<<|<<-?|<>|>>|>\||>&|<&|<|>)")
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
-_READS = re.compile(r"(?: |^)(?:\S*/)?(?:ba|da|k|z)?sh(?: -[ls]+)*$")
+_SHELL = r"(?:\S*/)?(?:ba|da|k|z)?sh"
+_READS = re.compile(rf"(?: |^){_SHELL}(?: -[ls]+)*(?:(?<=s)(?: [^\s-].*)?)?$")
 """The end of a command that reads a script from its input."""
 SSH = re.compile(r"ssh(?: -[46AaCfGgKkMNnqsTtVvXxYy]+| -[A-Za-z] ?\S+)* ([^\s-]\S*)")
 _SPECIAL = re.compile(r"\$[0-9@*#?$!-]")
@@ -168,13 +169,19 @@ class _TokenReader:
         """A shell that reads a here-document is given it as its text, as by `bash -c`."""
         words = list(takewhile(lambda each: isinstance(each, Word), reversed(self.found)))
         written = " ".join(word.raw for word in reversed(words) if isinstance(word, Word))
+        shell = _READS.search(written)
+        at = next((n for n, each in enumerate(words) if re.fullmatch(_SHELL, getattr(each, "raw", ""))), 0)
+        given = [each for each in self.found[len(self.found) - at :] if getattr(each, "raw", "-")[0] != "-"]
         if SSH.fullmatch(_READS.sub("", written)):
-            read = takewhile(lambda word: isinstance(word, Word) and _READS.search(f"sh {word.raw}"), words)
-            del self.found[len(self.found) - len(list(read)) :]
+            del self.found[len(self.found) - (at + 1 if shell else 0) :]
             self.found.append(document)
-        elif shell := _READS.search(written):
-            del self.found[len(self.found) - shell[0].count(" -") :]
-            self.found += (Word((_text("-c"),), self.line), document)
+        elif shell:
+            del self.found[len(self.found) - at :]
+            self.found += (
+                Word((_text("-c"),), self.line),
+                document,
+                *([Word((_text("sh"),), self.line), *given] if given else ()),
+            )
 
     def _arithmetic(self) -> None:
         """`((…))`, also in the head of a for loop: one word that stays unevaluated."""

@@ -1,0 +1,65 @@
+"""What a script makes of the number that each host is given: it is read once for each of two hosts."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from doctor.job.launch.endpoint_mentions import EndpointMention
+from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
+from doctor.job.launch.one_launch import one_launch
+from doctor.job.launch.shell_flow import ShellCommand
+
+Reader = Callable[[Mapping[str, str]], Sequence[ShellCommand]]
+"""The commands of a script that starts with these variables."""
+_NUMBER = re.compile(r"\$\{?([1-3])\b|\b([A-Z_]*(?:NODE|RANK|PROCID)[A-Z_]*)\b")
+_SHARED = {
+    **dict.fromkeys(("master_addr", *MASTERS), "own address"),
+    **dict.fromkeys(("master_port", "rdzv_endpoint", *PORTS), "own port"),
+}
+_MOST, _LONGEST = 6, 20_000
+
+
+def by_number(
+    text: str, lines: list[ShellCommand], read: Reader
+) -> tuple[list[ShellCommand], list[EndpointMention]]:
+    """The commands of one job, those marked that wait for others, and what is wrong between two hosts."""
+    found = [*dict.fromkeys(one or other for one, other in _NUMBER.findall(text))][:_MOST]
+    for name in found if len(text) < _LONGEST and not all(map(_number, lines)) else ():
+        pair = [one_launch(read({name: number}))[0] for number in "01"]
+        first, other = ([*map(_number, each)] for each in pair)
+        if first != other and len(first) == len(other) == len(lines) and all((*first, *other)):
+            rows = zip(lines, *pair, strict=True)
+            wrong = [*_compared(*pair), *_numbered(name, text, pair[0], first, other)]
+            return [replace(one, behind=one.behind or at.behind) for one, at, _ in rows], wrong
+    return lines, []
+
+
+def _number(one: ShellCommand) -> str:
+    """The number of its host, or that of its rank; "" if it is not known."""
+    known = [one.command.options.get("node_rank", ""), *(one.env.get(name, "") for name in RANK_NAMES)]
+    return next((text for text in known if text.isdecimal()), "")
+
+
+def _compared(first: Sequence[ShellCommand], other: Sequence[ShellCommand]) -> Iterator[EndpointMention]:
+    for one, two in zip(first, other, strict=True):
+        own, theirs = ({**each.env, **each.command.options} for each in (one, two))
+        alone = "1" in (own.get("nnodes"), own.get("WORLD_SIZE"))
+        for name, kind in _SHARED.items():
+            value, another = own.get(name, "$"), theirs.get(name, "$")
+            if value != another and "$" not in value + another and not alone:
+                said = (
+                    f"{name if name.isupper() else f'--{name}'}={value} on one host and {another} on the next"
+                )
+                yield EndpointMention(kind, "", one.line, said)
+
+
+def _numbered(
+    name: str, text: str, lines: Sequence[ShellCommand], first: Sequence[str], other: Sequence[str]
+) -> Iterator[EndpointMention]:
+    """The ranks of two hosts that have one number, and numbers of Slurm's tasks that do not begin at 0."""
+    alone = any(one.command.launcher for one in lines) or not re.search("(?i)node|machine", text)
+    if {*first} & {*other} and not alone:
+        said = f"RANK={','.join(first)} on one host and {','.join(other)} on the next"
+        yield EndpointMention("same ranks", "", lines[0].line, said)
+    if name in ("SLURM_NODEID", "SLURM_PROCID") and "0" not in first:
+        yield EndpointMention("late number", "", lines[0].line, f"{first[0]} where {name} is 0")

@@ -82,7 +82,8 @@ def launch_files_missing(
     by this user; nothing is run or read. What ssh starts alike on all hosts of the job is looked for there,
     and with HF_HUB_OFFLINE a well-known model of a hub, in the cache that the script names. A program that
     mpirun or `torchrun --no-python` starts must be executable, too. What containers mount must be there; a
-    missing one of `-v` is made, empty, which is a warning. What is inside a container or on another machine,
+    missing one of `-v` is made, empty, which is a warning. The CPUs and nodes of taskset and numactl, and the
+    interfaces that Open MPI is to take, are looked for below /sys. What is inside a container or on another machine,
     what the script or a program that it runs before may create, and paths with an unknown part are not looked
     for, nor what is in a folder that is missing. A hostfile must be where the launcher starts: on one host,
     or here. Files that variables name are looked for if their library stops without them. If no host has it,

@@ -94,7 +94,8 @@ def master_not_here(
     machine is named: if others know the right address, or if it looks for the name at another host of the
     job, or in its own network. A link-local address without its interface, that of a group and a netmask lead
     to nobody. What the script takes from the login of each host, such as `${MASTER_ADDR:-node1}`, must be the
-    same on all, and the number of a node another one on each. If no login sets it and the default is a
+    same on all, and the number of a node another one on each. The script is read for two numbers of a node:
+    the master, its port and its address must be the same for both, the ranks others. If no login sets it and the default is a
     loopback address, this is a warning, because who starts the script may set it; it is a fault if the logins
     number the hosts. ssh tells which host is the first. Names of pods in a manifest are looked up in pods.
 
@@ -239,6 +240,11 @@ OWN = {
         "the script gives every host one rank: the others are nowhere",
         "a rank of its own",
         "give each host its own: 0 on the first, 1 on the second",
+    ),
+    "apart": (
+        "each host is given another master by its number: they wait for each other at different ones",
+        "one master",
+        "",
     ),
     "same ranks": (
         "the script gives several hosts the same ranks: they are there twice, and others are nowhere",

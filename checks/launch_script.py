@@ -97,7 +97,8 @@ def launch_variables(
     for all nodes. sudo without -E and env -i drop what was exported. So it is with a number that is drawn
     ($RANDOM), by which the hosts shall meet, and with the rank that mpirun gives: in its own command line it
     is empty. Of a list of options, `$ARGS` is the first word alone, and `apptainer --cleanenv` passes nothing
-    on. A choice by the name of the host must have every host, with a number of its own. A variable that a
+    on. A choice by the name of the host must have every host, with a number of its own, and 0 for that of the
+    master. A variable that a
     login sets is not judged. In a container, one that may be given from outside is not judged, and the report
     says so.
 
@@ -182,7 +183,7 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     must be as many tasks as its hosts, and the script must ask for as many nodes. Rank 0 is on the first host
     of a list, and so must the master be. A master that is a pod of a StatefulSet has its name below the
     serviceName of this. A container with a network of its own is not reached from other hosts, unless it
-    publishes a port. DeepSpeed and Open MPI take `NAME slots=N` in a hostfile; DeepSpeed takes not fewer
+    publishes a port, and has what it mounts where it mounts it. DeepSpeed and Open MPI take `NAME slots=N` in a hostfile; DeepSpeed takes not fewer
     hosts than --num_nodes, no other host and no other slot in --include or --exclude, and fp16 or bf16, not
     both. A worker of Ray joins at the port that the head opens. ssh in a loop over the lines of a file reads
     the rest of them, unless it has -n, -f, an input of its own or a & behind it. Quotes around several

@@ -380,7 +380,8 @@ def env_drift(environments: Mapping[str, Environment], plan: JobPlan) -> Iterato
 
     Why it matters: a HCCL_ or NCCL_ variable that a start file sets on one host only gives its ranks another
     timeout, buffer or interface than their peers have; they give up first, or never connect. A user whose
-    number differs cannot write what the others wrote in a file system that they share.
+    number differs cannot write what the others wrote in a file system that they share. A login that hides all
+    devices leaves its ranks none, and those of the other hosts wait for them.
 
     What to do: set it everywhere or nowhere; better in the job script than in a host's start files. Variables
     that are meant to be per host (ranks, addresses, visible devices), and those that the launch sets for all
@@ -391,12 +392,9 @@ def env_drift(environments: Mapping[str, Environment], plan: JobPlan) -> Iterato
         values = {host: found.variables.get(name, "(not set)") for host, found in environments.items()}
         yield from _outliers(name, values, "value")
     for name in plan.vendor.visible if plan.vendor and not plan.allocated else ():
+        nothing = HIDE_ALL[not (plan.vendor and plan.vendor.empty_hides) :]
         hides = {host: found.variables.get(name, "0") for host, found in environments.items()}
-        hides = {
-            host: value
-            for host, value in hides.items()
-            if value.strip() in HIDE_ALL[not plan.vendor.empty_hides :]
-        }
+        hides = {host: value for host, value in hides.items() if value.strip() in nothing}
         if hides and len(hides) < len(environments) and name not in plan.env:
             yield Problem(
                 f"{name} of the login hides all devices, on this host alone",

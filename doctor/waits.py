@@ -73,6 +73,5 @@ def longest_way(waits: Mapping[N, Collection[N]], ends: Iterable[N]) -> tuple[N,
 
 def common_end(pairs: Collection[Collection[N]]) -> N | None:
     """The only end that all of several pairs share; None if there is not exactly one."""
-    seen = Counter(chain(*pairs))
-    shared = [end for end, number in seen.items() if number == len(pairs) > 1]
+    shared = [end for end, number in Counter(chain(*pairs)).items() if number == len(pairs) > 1]
     return shared[0] if len(shared) == 1 else None

@@ -51,9 +51,8 @@ def look_again(request: Request, path: Path) -> int:
 def _unheard(hosts: Iterable[str], now: Recording) -> dict[str, str]:
     """The hosts of the earlier run that did not answer this time, and why."""
     named = {host.name for host in now.hosts}
-    gone = (host for host in hosts if host not in named)
     return {
-        **dict.fromkeys(gone, "it is no longer one of the hosts"),
+        **dict.fromkeys((host for host in hosts if host not in named), "it is no longer one of the hosts"),
         **dict.fromkeys(now.unfinished, "it had not answered when the run ended"),
         **{name: why.summary for name, why in now.unreached.items()},
     }

@@ -115,8 +115,7 @@ def stages_of(recorded: Recording) -> Iterator[Stage]:
     """The stages of the run in order, without the times that they took."""
     hosts = [host.name for host in recorded.hosts]
     for done in range(len(hosts) + 1):
-        doing = f"{done}/{len(hosts)} answered"
-        yield Stage("hosts", doing, done, len(hosts), waiting=hosts[done:])
+        yield Stage("hosts", f"{done}/{len(hosts)} answered", done, len(hosts), waiting=hosts[done:])
     links = len(recorded.mesh.links) if recorded.mesh else 0
     for done in dict.fromkeys((links // 3, links * 2 // 3, links)):
         yield Stage("network", f"{done}/{links} connections", done, links)

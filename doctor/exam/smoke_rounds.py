@@ -246,9 +246,8 @@ def _run(
     taking_part = [_with_python(known[name], collection) for name in plan.hosts]
     until = collection.order.until
     scripts = {h.name: through(smoke_script(h.python), h) for h in taking_part}
-    session = collection.transport.open(scripts, until)
     run = SmokeRun(
-        session,
+        collection.transport.open(scripts, until),
         plan,
         pythons={host.name: host.python for host in taking_part},
         env={n: "" for n in job.unset if n.endswith("_SOCKET_IFNAME")}

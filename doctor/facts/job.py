@@ -35,14 +35,13 @@ def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
             raise UnreadableOutput("a process has no number")
         pairs = (row[2:].partition("=") for row in rows if row.startswith("e "))
         env = {name: value.replace("\x01", "\n") for name, equals, value in pairs if equals and is_kept(name)}
-        folder = next((row[2:].replace("\x01", "\n") for row in rows if row.startswith("f /")), None)
         process = JobProcess(
             int(numbers[1]),
             int(numbers[2]),
             kept(env),
             kept_words(next((row[2:].split("\t") for row in rows if row.startswith("a\t")), [])),
             spawns=numbers[3] == "1",
-            folder=folder,
+            folder=next((row[2:].replace("\x01", "\n") for row in rows if row.startswith("f /")), None),
             outside="o" in rows,
         )
         if _of_a_job(process):

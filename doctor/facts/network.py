@@ -153,14 +153,13 @@ def _routes(capture: Capture) -> Routes:
             continue
         base, gateway, mask = (int.from_bytes(bytes.fromhex(row[i])[::-1], "big") for i in (1, 2, 7))
         target = ipaddress.IPv4Network((base & mask, bin(mask).count("1")), strict=False)
-        rejects = "unreachable" if int(row[3], 16) & _REJECT else "blackhole"
         routes.append(
             Route(
                 row[0],
                 target,
                 _number(row[6]),
                 str(ipaddress.IPv4Address(gateway)) if gateway else "",
-                rejects if row[0] == "*" else "",
+                ("unreachable" if int(row[3], 16) & _REJECT else "blackhole") if row[0] == "*" else "",
             )
         )
     return Routes(tuple(routes))

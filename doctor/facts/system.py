@@ -198,8 +198,7 @@ def _view(capture: Capture) -> View:
     found = files(capture)
     if not found.keys() & {_CGROUP, _MOUNTS, _OLD_MOUNTS, *_MARKS}:
         raise UnreadableOutput("neither its control group nor its mounts can be read")
-    mounts = found.get(_OLD_MOUNTS, "")
-    layers = re.search(r"^overlay / overlay .*", mounts, re.MULTILINE) or re.search(
+    layers = re.search(r"^overlay / overlay .*", found.get(_OLD_MOUNTS, ""), re.MULTILINE) or re.search(
         rf"{_ROOT}.* - overlay .*", found.get(_MOUNTS, ""), re.MULTILINE
     )
     engine = re.compile(r"docker|kubepods|kubelet|containerd|containers/storage|libpod|/lxc")

@@ -104,8 +104,7 @@ def _mark(field: rules.Field) -> Reader:
 
 
 def _flags(option: IptablesOption) -> rules.Step | None:
-    bits = [0x17, 0x02] if option.name == "--syn" else [_flag_bits(names) for names in option.values]
-    match bits:
+    match [0x17, 0x02] if option.name == "--syn" else [_flag_bits(names) for names in option.values]:
         case [int(asked), int(wanted)]:
             return _compare(rules.Field.FLAGS, MaskedSpans(asked, Spans.of([(wanted, wanted)])), option)
     return None

@@ -98,12 +98,11 @@ def _card(machine: Machine, machines: int) -> Card:
         Row("serial number", (machine.serial,) if machine.serial else ()),
         Row("names", tuple(machine.names) if len(machine.names) > 1 else ()),
     )
-    said = f"became faulty on {days} days; chance gives it {machine.expected:.1f}"
     return Card(
         "SUSPECT",
         CardKind.WARN,
         machine.name,
-        said,
+        f"became faulty on {days} days; chance gives it {machine.expected:.1f}",
         tag=next(iter(machine.fell)),
         rows=tuple(row for row in rows if row.lines),
     )

@@ -233,8 +233,7 @@ def since(reading: Reading, baseline: Baseline) -> SinceBaseline:
         if entry is None and kind is None:
             strangers[host] = "neither it nor a host of its kind is in the baseline"
             continue
-        then = baseline.facts(entry) if entry else kind.facts if kind else {}
-        for title, change in _changes(then, now):
+        for title, change in _changes(baseline.facts(entry) if entry else kind.facts if kind else {}, now):
             changes[title][change].append(host)
         was, serial = baseline.hosts[entry].serial if entry else "", serials.get(host, "")
         if was and serial and was != serial:

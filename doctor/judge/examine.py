@@ -222,12 +222,11 @@ def _training(reading: Reading, prepared: PreparedExam) -> verdict.Training:
 
 def _seen(reading: Reading, hung: HungTools, *, tentative: bool) -> verdict.SeenHosts:
     recording, facts = reading.recording, reading.facts
-    views = facts.all(VIEW).items()
     return verdict.SeenHosts(
         () if tentative else fact_table(reading),
         () if tentative else (*unread_facts(ASKED, (), (), facts, hung, ()), *unread_packages(facts)),
         _running(recording, facts),
-        frozenset(host for host, view in views if view is View.CONTAINER),
+        frozenset(host for host, view in facts.all(VIEW).items() if view is View.CONTAINER),
         hardware(facts, reading.plan),
         recording.mesh,
     )

@@ -99,8 +99,7 @@ def short(function: str) -> str:
 
 def shown_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     """The user's innermost frames, or the libraries' if the user has none."""
-    own = [frame for frame in frames if not is_library(frame.file)]
-    return tuple((own or list(frames))[:FRAMES])
+    return tuple(([frame for frame in frames if not is_library(frame.file)] or list(frames))[:FRAMES])
 
 
 def lines_of(frames: Sequence[Frame]) -> tuple[object, ...]:

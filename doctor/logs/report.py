@@ -213,8 +213,7 @@ def _raised(charge: LogCause) -> LogLine | None:
 
 
 def _consequence(charge: LogCause) -> str:
-    times = f"{charge.count} lines" if charge.count > 1 else ""
-    more = ", ".join(filter(None, (charge.symptom, times)))
+    more = ", ".join(filter(None, (charge.symptom, f"{charge.count} lines" if charge.count > 1 else "")))
     return headline(charge) + (f" ({more})" if more else "")
 
 

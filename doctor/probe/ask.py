@@ -98,13 +98,12 @@ def _in_one_shell(facts: Sequence[Fact[Any]], texts: Mapping[str, str], *, with_
         )
 
     root = [call(fact) for fact in facts if fact.needs_root]
-    slow = sorted((f for f in facts if f.slow and not f.needs_root), key=lambda f: f.timeout)
     lines = [
         QUICK,
         *([f'f {FILES} 0 "${_variable(FILES)}"'] if with_files else []),
         *(call(fact) for fact in facts if not (fact.slow or fact.needs_root or fact.name == LAST)),
         *(['if [ "$U" = 0 ]; then', *root, "fi"] if root else []),
-        *map(call, slow),
+        *map(call, sorted((f for f in facts if f.slow and not f.needs_root), key=lambda f: f.timeout)),
         *(call(fact) for fact in facts if fact.name == LAST),
     ]
     return "\n".join(lines)
@@ -138,7 +137,6 @@ def _lanes(
 
     tools = _groups([f for f in runs if f.group and not f.needs_root], texts)
     slow = sorted((f for f in runs if f.slow and not f.needs_root and not f.group), key=lambda f: -f.timeout)
-    rest = [f for f in runs if not (f.slow or f.needs_root or f.group or f.name == LAST)]
     return [
         "exec 5>&-; unset q",
         TIMEOUT,
@@ -155,7 +153,7 @@ def _lanes(
         *_lane(
             [
                 f'f {FILES} 0 {FILES_SECONDS} sh -c "${_variable(FILES)}"' if FILES in given else ":",
-                *calls(rest),
+                *calls([f for f in runs if not (f.slow or f.needs_root or f.group or f.name == LAST)]),
                 "timeout $w cat && all=1",
                 *calls(f for f in runs if f.name == LAST),
                 # Stdin ends after the last line; then the watcher ends any lane that hangs.

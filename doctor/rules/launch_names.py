@@ -96,8 +96,7 @@ def number(process: ProcessEnv) -> int | None:
 
 def some(texts: Sequence[str], most: int = 4) -> str:
     """ "a, b, c, d and 2 more" """
-    more = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return ", ".join(texts[:most]) + more
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
 
 
 def remark(text: str) -> str:

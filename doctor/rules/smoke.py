@@ -111,8 +111,7 @@ def steady(seen: SmokeRounds) -> None:
 
 def even(seen: SmokeRounds) -> None:
     """Skip the comparison of ranks if one took longer, but in steps that varied too much to be sure."""
-    check = "smoke-straggler"
-    if has_charge(seen, check) or has_charge(seen, "smoke-contention"):
+    if has_charge(seen, "smoke-straggler") or has_charge(seen, "smoke-contention"):
         return
     for run in seen.runs:
         if any(run.got_past(host, "train") for host in run.plan.hosts) and (slow := perhaps_slow(run.result)):
@@ -226,8 +225,7 @@ def _peer(charge: SmokeCharge, host: str, hosts: tuple[str, ...]) -> str | None:
 def _values(result: SmokeResult, hosts: tuple[str, ...]) -> dict[str, str | tuple[str, ...]]:
     """The culprits, folded and one by one, all participants, and the interpreter that was used."""
     pythons = {seen.host: seen.to_type for seen in result.hosts if seen.asked or seen.python}
-    mine = (pythons[host] for host in hosts if host in pythons)
-    python = next(mine, next(iter(pythons.values()), PLAIN))
+    python = next((pythons[host] for host in hosts if host in pythons), next(iter(pythons.values()), PLAIN))
     values: dict[str, str | tuple[str, ...]] = {"cluster": fold(result.plan.hosts), "python": python}
     if hosts:
         values |= {"hosts": fold(hosts), "host": hosts}

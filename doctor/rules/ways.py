@@ -64,8 +64,7 @@ def peers_in(
 ) -> UnreachablePeers:
     """The hosts of these stretches, except those in `but`."""
     holders = plan.holders
-    left_out = sum(holders.within(each, stretches) for each in {*but, host})
-    number = sum(map(len, stretches)) - left_out
+    number = sum(map(len, stretches)) - sum(holders.within(each, stretches) for each in {*but, host})
     if number < MANY:
         known = {peer for stretch in stretches for peer in stretch.others(host)}
     else:

@@ -114,8 +114,7 @@ class Command:
 
     def wait(self, seconds: float | None) -> None:
         """Wait for news at most so long."""
-        ready = select.select([self._reports], [], [], seconds)[0]
-        if not ready:
+        if not select.select([self._reports], [], [], seconds)[0]:
             return
         more = os.read(self._reports, 4096)
         if not more:
@@ -203,8 +202,7 @@ def _kinds() -> tuple[tuple[str, str, str], bool]:
     """
     kinds = tuple(TERMINAL if os.isatty(at) else _kind(at) for at in (0, 1, 2))
     about = [os.fstat(at) for at in (1, 2)]
-    same = os.path.samestat(*about) and kinds[1] == kinds[2] == PIPE
-    return kinds, same  # type: ignore[return-value]
+    return kinds, (os.path.samestat(*about) and kinds[1] == kinds[2] == PIPE)  # type: ignore[return-value]
 
 
 def _kind(at: int) -> str:

@@ -167,7 +167,6 @@ def _look(request: Request, below: int, limit: float) -> JobLook:
     text, files = in_files(page_of(found), hang_report(found, evidence))
     files[".evidence.json"] = encoded(evidence)
     culprits = frozenset((each.host, each.pid) for each in found.culprits)
-    seen_there = "; ".join(f"{who((each,))}: {each.sentence}" for each in found.culprits[:MOST])
     return JobLook(
         found.verdict.value,
         found.sentence,
@@ -175,5 +174,5 @@ def _look(request: Request, below: int, limit: float) -> JobLook:
         text,
         files,
         ranks_elsewhere(found, evidence),
-        seen_there,
+        "; ".join(f"{who((each,))}: {each.sentence}" for each in found.culprits[:MOST]),
     )

@@ -88,8 +88,7 @@ class Output:
                 seen.append(about)
                 opened = os.open(f"/proc/self/fd/{at}", os.O_RDONLY | os.O_CLOEXEC)
                 begin = os.lseek(at, 0, os.SEEK_CUR)
-                appends = _appends(at)
-                self.streams[NAMES[at]] = Written(opened, about.st_size if appends else begin)
+                self.streams[NAMES[at]] = Written(opened, about.st_size if _appends(at) else begin)
 
     @contextlib.contextmanager
     def without_ours(self) -> Iterator[None]:
@@ -114,8 +113,7 @@ class Output:
         """Whether the last line on the terminal of the command is incomplete."""
         if self._screen is None or not (total := self._screen.total):
             return False
-        last = self._screen.since(max(0, total - _LAST))[1]
-        return not _SEQUENCES.sub(b"", last).endswith(b"\n")
+        return not _SEQUENCES.sub(b"", self._screen.since(max(0, total - _LAST))[1]).endswith(b"\n")
 
     def when(self, totals: Mapping[str, int]) -> Output:
         """The output as it was when the streams had printed so much."""

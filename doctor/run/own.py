@@ -73,8 +73,7 @@ def own_command(pid: int, hosts: Sequence[Host], local: bool, environ: Mapping[s
     for each in tree:
         _sort_connections(each, listening, ends)
     here = frozenset(host.name for host in hosts if local or is_here(host.address or host.name))
-    peers = {each.split()[2] for each in ends}
-    homes = {address: {*here} for address in peers if is_here(address)}
+    homes = {address: {*here} for address in {each.split()[2] for each in ends} if is_here(address)}
     for host in hosts if ends else ():
         for address in _addresses(host.address or host.name):
             homes.setdefault(address, set()).add(host.name)

@@ -22,13 +22,12 @@ def around_report(
     number = Counter[str]()
     for each in read:
         number.update(msgspec.to_builtins(each.summary))
-    rows = {status.value: number[status.value] for status in Status}
     return RunReport(
         run=run,
         verdict=_verdict(code, whose, findings, attempts, read),
         exit_code=code,
         headline=_headline(code, whose, attempts, read),
-        summary=counted(hosts, rows, number["checks"]),
+        summary=counted(hosts, {status.value: number[status.value] for status in Status}, number["checks"]),
         hosts=hosts,
         findings=findings,
         results=results,

@@ -32,8 +32,7 @@ class DeviceSource:
         seconds = self.pace.timeout + self.processes.timeout
         texts = (f"(\n{_shell(fact)}\n)" for fact in (self.pace, self.processes))
         script = f"P=$$\n{MARK.join(texts)}"
-        tool = self.vendor.name
-        return {"tool": tool, "library": self.library, "script": script, "seconds": seconds}
+        return {"tool": self.vendor.name, "library": self.library, "script": script, "seconds": seconds}
 
     def read(self, text: str) -> Iterator[tuple[str, DevicePace, frozenset[int]]]:
         """Name, pace and processes of each device. Raises UnreadableOutput."""

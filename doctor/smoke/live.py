@@ -80,10 +80,9 @@ class LiveRank:
     def seen(self, ended: float) -> RankOutcome:
         first = self._first
         backend = first(events.BackendEvidence)
-        spans = [*self.entered, ("", ended)]
         seconds = {
             phase: round(max(0.0, after - at), 4)
-            for (phase, at), (_, after) in pairwise(spans)
+            for (phase, at), (_, after) in pairwise([*self.entered, ("", ended)])
             if phase != "done"
         }
         return RankOutcome(

@@ -254,8 +254,7 @@ def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout)
     fits = planned in TENSOR_PARALLEL and not any(ranks % planned for ranks in counts.values())
     if planned and fits and sum(counts.values()) >= 2 * planned:
         return planned
-    even = all(ranks % 2 == 0 for ranks in counts.values())
-    return 2 if even and sum(counts.values()) > 2 else 1
+    return 2 if all(ranks % 2 == 0 for ranks in counts.values()) and sum(counts.values()) > 2 else 1
 
 
 def _cells(counts: Mapping[str, int], layout: Layout, tp: int) -> list[list[str]]:

@@ -137,8 +137,7 @@ class Watch:
 
     def _import_limit(self) -> float:
         """Seconds for the import, perhaps from a slow disk: no host may be far behind the others."""
-        hosts = self.hosts.values()
-        done = sorted(h.imported_at - h.ready_at for h in hosts if h.imported_at is not None)
+        done = sorted(h.imported_at - h.ready_at for h in self.hosts.values() if h.imported_at is not None)
         if 2 * len(done) > len(self.hosts):
             return min(self.patience.imports, 3 * done[len(done) // 2] + 10)
         return self.patience.imports
@@ -191,8 +190,7 @@ class Watch:
 
     def _own_interpreter(self, cell: int) -> float:
         """The limit if ranks cannot be forked: then each imports torch itself, all of them at once."""
-        hosts = self.waiting(cell)
-        imported = [h.imported_at - h.ready_at for h in hosts if h.imported_at is not None]
+        imported = [h.imported_at - h.ready_at for h in self.waiting(cell) if h.imported_at is not None]
         again = self.patience.first + 4 * max(imported, default=0.0)
         return min(again, max(self.patience.first, self.patience.imports))
 

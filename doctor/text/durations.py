@@ -18,6 +18,5 @@ def duration(seconds: float) -> str:
 def seconds_of(typed: str, unit: str = "") -> float | None:
     """ "2h", "30m", "3d" in seconds; None if it is no such time. `unit`: that of a mere number."""
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw]?)", typed.strip().lower())
-    of = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-    size = of.get(found[2] or unit) if found else None
+    size = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}.get(found[2] or unit) if found else None
     return float(found[1]) * size if found and size else None

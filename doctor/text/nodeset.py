@@ -178,8 +178,7 @@ def cut(folded: str, room: int) -> str:
     """The node set cut to `room` characters, but never inside a range: `node[7,42,…]`."""
     if len(folded) <= room:
         return folded
-    end = max(map(folded[: max(room - 2, 0)].rfind, ",["))
-    kept = folded[: end + 1 or max(room - 1, 0)]
+    kept = folded[: max(map(folded[: max(room - 2, 0)].rfind, ",[")) + 1 or max(room - 1, 0)]
     return f"{kept}…{']' if kept.count('[') > kept.count(']') else ''}"
 
 

@@ -61,8 +61,7 @@ def append_line(path: Path, line: bytes) -> None:
     """Adds a line to a file of ours, in one piece even if others add theirs at the same time; none adds
     nothing, but makes the file. Raises OSError.
     """
-    flags = os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-    handle = os.open(path, _NEW | flags, PRIVATE_FILE)
+    handle = os.open(path, _NEW | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE_FILE)
     try:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1 or why_others_can_change(about):

@@ -39,8 +39,7 @@ def read_back(why: UnreachedHost, host: Host) -> UnreachedHost:
         kept = (_of_kind(why.kind, host),)
     said = why.remedy  # a shell must see nothing but words in it
     prose = not said or (said.isprintable() and "://" not in said and _PROSE.fullmatch(said))
-    remedy = said if prose else "Try the same by hand."
-    return replace(why, host=host.name, remedy=remedy, commands=kept)
+    return replace(why, host=host.name, remedy=said if prose else "Try the same by hand.", commands=kept)
 
 
 def rebuilt(command: str) -> str | None:

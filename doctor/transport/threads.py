@@ -211,8 +211,7 @@ class _Round:
             self._waiting.discard(host)
             doing = self._transport.give_up(host)
             never = turn.deadline is None
-            late = errors.cannot("no turn") if never else errors.too_slow(self._timeout, doing)
-            yield late.of(host)
+            yield (errors.cannot("no turn") if never else errors.too_slow(self._timeout, doing)).of(host)
         if now >= self._until:
             yield from (errors.cannot("no turn").of(host) for host in self._rest)
             self._rest.clear()

@@ -365,8 +365,7 @@ def _mismatch(case: HangCase) -> HangFinding | None:
     if len(operations) == 1 and (alone := _NO_COLLECTIVES.get(min(operations))):
         return HangFinding(sentence=alone[0], do=(f"{alone[1]}: {_lines(case)}",))
     groups = groups_of(case.inside)
-    steps = {each.step for each in case.inside if each.step is not None}
-    if len(groups) == 1 and len(steps) < 2:
+    if len(groups) == 1 and len({each.step for each in case.inside if each.step is not None}) < 2:
         return _below(case)
     said = "The ranks wait in different collectives: one was skipped, added or reordered."
     odd, fewer = _odd_ones(case)

@@ -12,10 +12,8 @@ from doctor.job.launch.shell_flow import ShellCommand
 Reader = Callable[[Mapping[str, str]], Sequence[ShellCommand]]
 """The commands of a script that starts with these variables."""
 _NUMBER = re.compile(r"\$\{?([1-3])\b|\b([A-Z_]*(?:NODE|RANK|PROCID)[A-Z_]*)\b")
-_SHARED = {
-    **dict.fromkeys(("master_addr", *MASTERS), "own address"),
-    **dict.fromkeys(("master_port", "rdzv_endpoint", *PORTS), "own port"),
-}
+_OF_A_HOST = re.compile(r"(?i)\b(?:node|machine)(?:_?(?:rank|id|idx|index|no|num|number))?(?:=|\s*[*+)])")
+_SHARED = ("master_addr", "master_port", "rdzv_endpoint", *MASTERS, *PORTS)
 _MOST, _LONGEST = 6, 20_000
 
 
@@ -44,20 +42,20 @@ def _compared(first: Sequence[ShellCommand], other: Sequence[ShellCommand]) -> I
     for one, two in zip(first, other, strict=True):
         own, theirs = ({**each.env, **each.command.options} for each in (one, two))
         alone = "1" in (own.get("nnodes"), own.get("WORLD_SIZE"))
-        for name, kind in _SHARED.items():
+        for name in _SHARED:
             value, another = own.get(name, "$"), theirs.get(name, "$")
             if value != another and "$" not in value + another and not alone:
                 said = (
                     f"{name if name.isupper() else f'--{name}'}={value} on one host and {another} on the next"
                 )
-                yield EndpointMention(kind, "", one.line, said)
+                yield EndpointMention("apart", "", one.line, said)
 
 
 def _numbered(
     name: str, text: str, lines: Sequence[ShellCommand], first: Sequence[str], other: Sequence[str]
 ) -> Iterator[EndpointMention]:
     """The ranks of two hosts that have one number, and numbers of Slurm's tasks that do not begin at 0."""
-    alone = any(one.command.launcher for one in lines) or not re.search("(?i)node|machine", text)
+    alone = any(one.command.launcher for one in lines) or not _OF_A_HOST.search(text)
     if {*first} & {*other} and not alone:
         said = f"RANK={','.join(first)} on one host and {','.join(other)} on the next"
         yield EndpointMention("same ranks", "", lines[0].line, said)

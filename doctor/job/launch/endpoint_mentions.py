@@ -56,7 +56,8 @@ class EndpointMention:
     """A port or an address, and its line; line 0 means a default that is not in the text.
 
     `kind` is "own address" for a master that every host takes for itself, and "own port", "own id" and "own
-    file" if each host draws another one; "login" for a default in the place of the variable in `words`; "set"
+    file" if each host draws another one; "apart", "same ranks" and "late number" for what the number of a
+    host makes of it; "login" for a default in the place of the variable in `words`; "set"
     for a variable to which the line gives a value, and "unset" for one that it takes away;
     "coordinator" for the address at which processes of JAX meet, "num_processes" for how many there are, and
     "process_id" for the number of one.
@@ -122,9 +123,8 @@ def in_program(text: str) -> str:
             left += node.body
         call = node.value if isinstance(node, ast.Expr) else None
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "jax.distributed.initialize":
-            names = ("coordinator_address", "num_processes", "process_id")
             given = [
-                *zip(names, call.args, strict=False),
+                *zip(("coordinator_address", "num_processes", "process_id"), call.args, strict=False),
                 *((each.arg, each.value) for each in call.keywords),
             ]
             said = (f"--{name}={to.value!s}" for name, to in given if isinstance(to, ast.Constant))

@@ -151,10 +151,9 @@ def _dynamic_value(raw: str, values: Values) -> str | None:
     if counted := re.fullmatch(r"\$(?:\(\((.*)\)\)|\[(.*)\])", raw, re.DOTALL):
         number = evaluate(in_numbers(counted[1] or counted[2] or "", values), dict(values))
         return None if number is None else str(number)
-    argument = re.fullmatch(r"\$\{?([0-9]|BASH_SOURCE\[0\])\}?", raw)
-    if argument:
+    if argument := re.fullmatch(r"\$\{?([0-9]|BASH_SOURCE\[0\])(?::?-(\w*))?\}?", raw):
         value = values.get("0" if len(argument[1]) > 1 else argument[1])
-        return value if isinstance(value, str) else None
+        return value or argument[2] or value if isinstance(value, str) else None
     inner = raw[2:-1] if raw.startswith("$(") else raw[1:-1] if raw.startswith("`") else ""
     return _command_output(inner, values) if 0 < len(inner) <= _LONGEST_COMMAND else None
 

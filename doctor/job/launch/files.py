@@ -301,8 +301,7 @@ def _written(path: str, text: str, folder: str) -> str | None:
     said = [
         each for each in _ECHOED.finditer(text) if os.path.normpath(os.path.join(folder, each[3])) == path
     ]
-    rest = reduce(lambda left, each: left.replace(each[0], ""), said, text)
-    if said and is_only_given(path, rest):
+    if said and is_only_given(path, reduce(lambda left, each: left.replace(each[0], ""), said, text)):
         return "\n".join(each[2].replace("\\n", "\n") for each in said)
     for found in _HERE.finditer(text):
         names = re.findall(r"[\w./-]+", found["to"] or found["or_to"] or "")

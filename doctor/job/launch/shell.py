@@ -346,7 +346,8 @@ class _Shell(ShellWithScripts):
         own = self.prefix and seen.get("MASTER_ADDR") is not self.handed.get("MASTER_ADDR")
         inner = command.launcher is not None and not command.launcher.outer  # it is told by an option
         master = command.options.get("master_addr", "") if inner else partly.get("MASTER_ADDR", "")
-        if own and not alone and re.fullmatch(ITSELF, master):
+        filled = {value.shown for value in self.handed.values() if isinstance(value, expand.Partly)}
+        if own and not alone and re.fullmatch(ITSELF, master) and master not in filled:
             self.notice("own", "MASTER_ADDR", number)
 
     def _activate(self, line: tuple[str, ...]) -> None:
@@ -434,8 +435,7 @@ class _Shell(ShellWithScripts):
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
         said = " ".join((*line, *(f"{name}={to}" for name, to in seen.items()), ""))
-        parts = (path + each for path, words in _MACHINE for each in words.findall(said))
-        self._need(parts, "machine")
+        self._need((path + each for path, words in _MACHINE for each in words.findall(said)), "machine")
         if programs and programs[0][:1] != "/" and here and not self.brings:
             self._need([expand.moved(folder, programs[0]) or ""], "file")
         for name in ("PYTHONPATH", "PATH", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD"):

@@ -128,8 +128,7 @@ class ShellState:
             before = known.shown if isinstance(known, expand.Partly) else known
             old = before if isinstance(before, tuple) else (before,) if before else ()
             return name, (*old, *added)[: expand.MOST_WORDS], end + 1 - at
-        parts = (replace(first[0], text=text[match.end() :]), *words[at].parts[1:])
-        value = expand.one(parts, self.values)
+        value = expand.one((replace(first[0], text=text[match.end() :]), *words[at].parts[1:]), self.values)
         if append:
             return name, _appended(known, value), 1
         if isinstance(value, expand.Partly) and name in TABLES:
@@ -183,8 +182,7 @@ class ShellState:
 
     def calculate(self, words: list[Word]) -> None:
         counts = is_arithmetic(words[0])
-        texts = [words[0].parts[0].raw[2:-2]] if counts else expand.fields(words[1:], self.values)
-        for text in texts:
+        for text in [words[0].parts[0].raw[2:-2]] if counts else expand.fields(words[1:], self.values):
             evaluate(text, self.values)
 
     def move(self, to: str | None) -> None:

@@ -95,8 +95,7 @@ def wrong_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
         entry, name = system[0]
         more = f" (and {len(system) - 1:,} more)" if len(system) > 1 else ""
         message = f"{name}{more} is reserved for the system"
-        expected = f"{LAST_SYSTEM_PORT + 1} or above"
-        yield case.flaw(entry, name, message, expected, severity=Severity.WARN)
+        yield case.flaw(entry, name, message, f"{LAST_SYSTEM_PORT + 1} or above", severity=Severity.WARN)
 
 
 def repeated_host_ports(case: TableRules) -> Iterator[UnplacedFlaw]:

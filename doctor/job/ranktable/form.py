@@ -113,8 +113,7 @@ def form_of(fields: Fields, root: TableNode) -> Form | None:
 def read_status(fields: Fields, root: TableNode, form: Form) -> str:
     status = fields.name(root, "status", needed=form != "2.0")
     if status is not None and status != "completed":
-        waits = "; HCCL waits half an hour for it to become completed"
-        waiting = waits if status == "initializing" else ""
+        waiting = "; HCCL waits half an hour for it to become completed" if status == "initializing" else ""
         fields.complain(root, "status", f"status is not completed{waiting}", '"completed"')
     return status or ""
 

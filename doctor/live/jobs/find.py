@@ -200,8 +200,7 @@ def _homes(missing: Sequence[int], ranks: Sequence[JobMember], world: int) -> It
 
 def _block(of_hosts: Collection[Sequence[int]], world: int) -> int:
     """The least number of ranks that each host may have; 0 if the hosts do not have equal blocks of ranks."""
-    most = max(map(len, of_hosts), default=0)
-    for size in range(max(most, 1), world + 1):
+    for size in range(max(max(map(len, of_hosts), default=0), 1), world + 1):
         if world % size == 0 and all(len({n // size for n in of}) == 1 for of in of_hosts):
             return size
     return 0

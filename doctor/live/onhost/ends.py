@@ -46,9 +46,8 @@ def asked(ends: "Sequence[Sequence[str]]") -> "dict[str, Any]":
         return dict(answer, unsure="its connections could not be listed: " + why)
     # Where addresses are translated for a container, only the peer is the same in there.
     inside, unsure = _peers_inside() if here - known else (set(), "")
-    lacks = sorted(end for end in here - known if end[1] not in inside)
     return {
-        "lacks": [" ".join(end) for end in lacks],
+        "lacks": [" ".join(end) for end in sorted(end for end in here - known if end[1] not in inside)],
         "unsure": unsure or _hidden(),
         "uptime": proc.uptime(),
         "killed": list(_killed()),

@@ -50,7 +50,6 @@ def _shared(found: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
 
 
 def _helpers(tree: Tree, rank: "dict[str, Any]", known: "set[int]") -> "list[dict[str, Any]]":
-    below = [pid for pid in tree.under(rank["pid"], known) if pid not in tree.ours]
     return [
         dict(
             rank,
@@ -60,7 +59,7 @@ def _helpers(tree: Tree, rank: "dict[str, Any]", known: "set[int]") -> "list[dic
             rank=None,
             command=line(tree.rows[pid]),
         )
-        for pid in below[:MOST_HELPERS]
+        for pid in [pid for pid in tree.under(rank["pid"], known) if pid not in tree.ours][:MOST_HELPERS]
     ]
 
 

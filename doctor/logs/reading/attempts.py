@@ -182,8 +182,7 @@ def _not_none(*times: float | None) -> list[float]:
 def by_attempt(files: Mapping[str, Sequence[Scan]]) -> list[list[Scan]]:
     """The scans of each attempt of the job, in order. A file that belongs to no attempt is in each."""
     most = max((len(each) for each in files.values()), default=0)
-    folders = [each[0].named.attempt for each in files.values()]
-    numbered = [each for each in folders if each is not None]
+    numbered = [each for each in [each[0].named.attempt for each in files.values()] if each is not None]
     total = max(most, *(number + 1 for number in numbered)) if numbered else most
     if total < 2 or not _agree(files, total, bool(numbered)):
         return [[whole(each) for each in files.values()]]

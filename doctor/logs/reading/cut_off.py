@@ -52,8 +52,7 @@ def continued_from(owns: Sequence[str]) -> int | None:
     begin = next((at + 1 for at in reversed(range(len(owns))) if not _continues(owns[at])), 0)
     if not begin:
         return 0
-    run = owns[begin:]
-    frames = [at for at, own in enumerate(run, begin) if FRAME.match(own)]
+    frames = [at for at, own in enumerate(owns[begin:], begin) if FRAME.match(own)]
     headed = owns[begin - 1].rstrip().endswith(":")  # a stack that a program shows, or the rest of a list
     return frames[0] if len(frames) >= LEAST and not headed else None
 

@@ -269,8 +269,7 @@ def _print_lines(part: Section, console: Console) -> None:
                 line.rstrip()
                 put_line(head + line, console)
                 head, line = Text(" " * indent), Text()
-            blank = "" if line.plain.endswith(_CLOSING) else " "
-            line = line + Text(blank) + piece if line else piece
+            line = line + Text("" if line.plain.endswith(_CLOSING) else " ") + piece if line else piece
         line.rstrip()
         if line:
             put_line(head + line, console)

@@ -85,8 +85,7 @@ def _own_names(row: FactRow) -> str:
     other = [
         f"{own} (of {host})" for host, own in row.shown.items() if own.split(".")[0] != host.split(".")[0]
     ]
-    more = f" and {len(other) - _NAMED} more" if len(other) > _NAMED else ""
-    return ", ".join(other[:_NAMED]) + more
+    return ", ".join(other[:_NAMED]) + (f" and {len(other) - _NAMED} more" if len(other) > _NAMED else "")
 
 
 def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list[list[Text]]:
@@ -100,10 +99,9 @@ def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list
             for row in rows
         )
         found.setdefault(key, []).append(host)
-    members = sorted(found.values(), key=lambda group: -len(group))
     return [
         [_cut(fold(group), longest, "bold"), *(_cell(row, group, longest) for row in rows)]
-        for group in members
+        for group in sorted(found.values(), key=lambda group: -len(group))
     ]
 
 

@@ -44,8 +44,7 @@ def print_losses(drawing: LossDrawing, console: Console, indent: int) -> None:
                 grid[0][column] = (LOST, "bold red")
     for number, row in enumerate(grid):
         shown = axes.label(1 - number / (ROWS - 1)) if number in (0, ROWS // 2, ROWS - 1) else ""
-        edge = (f"{shown:>{MARGIN - 1}} {'┤' if shown else '│'}", "dim")
-        text = Text.assemble(" " * indent, edge, *row)
+        text = Text.assemble(" " * indent, (f"{shown:>{MARGIN - 1}} {'┤' if shown else '│'}", "dim"), *row)
         text.rstrip()
         put_line(text, console)
     put_line(Text(" " * (indent + MARGIN) + "└" + "─" * room, "dim"), console)

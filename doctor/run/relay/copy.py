@@ -54,8 +54,7 @@ class Copy(threading.Thread):
         poll.register(self._source, select.POLLIN)
         poll.register(self._bell, select.POLLIN)
         while True:
-            ready = dict(poll.poll())
-            if self._source in ready:
+            if self._source in dict(poll.poll()):
                 with self._reads:
                     room = self._kept.room()
                     size = _read(self._source, room)

@@ -46,8 +46,7 @@ class Relay:
         self._bell = _bell((*self._caught, signal.SIGCHLD))
         if order.reaps:
             _adopt_orphans()
-        copied = order.copied()
-        screen = next((at for at, kind in copied if kind == TERMINAL), None)
+        screen = next((at for at, kind in order.copied() if kind == TERMINAL), None)
         self._terminal = (
             Terminal(screen, lambda number: self._tell(f"typed {number}")) if screen is not None else None
         )

@@ -86,8 +86,7 @@ class _Keys(threading.Thread):
     def run(self) -> None:
         try:
             while True:
-                ready = select.select([self._real, self._bell], [], [])[0]
-                if self._bell in ready:
+                if self._bell in select.select([self._real, self._bell], [], [])[0]:
                     return
                 typed = os.read(self._real, 4096)
                 if not typed:

@@ -230,8 +230,7 @@ def _nobody(
     waits = sorted(mean(of) for of in found.shares.values())
     lowest = keys_words(seen.job, sorted(one.who))
     maybe = f"{lowest} waits {percent(max(0.0, one.gap))} less than the others" if one.gap > 0 else ""
-    missing = [*seen.job.missing, *(host for host, _ in made.hang.unreached)]
-    if missing:
+    if [*seen.job.missing, *(host for host, _ in made.hang.unreached)]:
         said = "Nobody is late among the ranks that were seen, and some were not."
         return replace(made, sentence=said, maybe=maybe, more=one.maybe)
     apart = between(waits[0], waits[-1])
@@ -255,8 +254,7 @@ def _nobody(
     network = network_words(seen)
     blind = found.by == "stacks" or seen.has_devices
     clocks = (clocks_words(devices_of(seen)) or NO_DEVICES) if blind else ""
-    notes = tuple(filter(None, (network, clocks)))
-    made = replace(made, state=SlowState.EVEN, sentence=said, notes=notes)
+    made = replace(made, state=SlowState.EVEN, sentence=said, notes=tuple(filter(None, (network, clocks))))
     return replace(made, smallest=one.smallest, maybe=maybe, more=more)
 
 

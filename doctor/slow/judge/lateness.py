@@ -62,8 +62,7 @@ def lateness(shares: Shares[K], who: Collection[K], usual: float | None = None) 
     ]
     gap = median(mean(shares[key]) for key in others) - mean(mean(shares[key]) for key in who)
     usual = _usual_noise(shares) if usual is None else usual
-    noise = max(_noise(differences), usual * math.sqrt(1 / len(who) + 1 / len(others)))
-    error = noise / math.sqrt(blocks)
+    error = max(_noise(differences), usual * math.sqrt(1 / len(who) + 1 / len(others))) / math.sqrt(blocks)
     return Lateness(
         who=frozenset(who),
         gap=gap,

@@ -86,10 +86,9 @@ def sampled(evidence: SlowEvidence, job: RunningJob) -> Sampled:
     hosts = {each.host: each for each in evidence.samples if each.host in job.hosts}
     numbers = [{each.number for each in host.rounds} for host in hosts.values()]
     complete = set.intersection(*numbers) if numbers and len(hosts) == len(job.hosts) else set[int]()
-    asked = set[int]().union(*numbers, *(host.late for host in hosts.values()))
     lost = {
         number: tuple(name for name, of in zip(hosts, numbers, strict=True) if number not in of)
-        for number in sorted(asked - complete)
+        for number in sorted(set[int]().union(*numbers, *(host.late for host in hosts.values())) - complete)
     }
     return Sampled(job, hosts, tuple(sorted(complete)), lost)
 

@@ -175,8 +175,7 @@ class Round:
         ours = {os.getpid(), os.getppid()}
         used = {pid: ticks - before.get(pid, 0) for pid, ticks in _ticks().items()}
         order = sorted((pid for pid in used if pid not in self.mine | ours), key=lambda pid: -used[pid])
-        busy = [pid for pid in order[:BUSIEST] if used[pid] > 0]
-        rows = [(pid, proc.row((pid, False))) for pid in busy]
+        rows = [(pid, proc.row((pid, False))) for pid in [pid for pid in order[:BUSIEST] if used[pid] > 0]]
         users = proc.users({row["uid"] for _, row in rows if row})
         return [
             {

@@ -58,8 +58,7 @@ def _places() -> Iterator[RankPlace]:
 def _from_mindspore() -> Iterator[RankPlace]:
     """If MindSpore assigns the ranks, only MindSpore knows them, and only after init()."""
     module = sys.modules.get("mindspore.communication.management")
-    joined = getattr(module, "GlobalComm", None)
-    if module is not None and getattr(joined, "INITED", False):
+    if module is not None and getattr(getattr(module, "GlobalComm", None), "INITED", False):
         yield RankPlace(int(module.get_rank()), int(module.get_group_size()), "mindspore.communication")
 
 

@@ -138,8 +138,7 @@ def _is_slow_each_time(stages: Sequence[PairStage], host: str, noise: float) -> 
 
 
 def _is_slow(rates: Mapping[Pair, float], host: str, repeat: float) -> bool:
-    votes = len(split(rates, host)[0])
-    return _is_below(rates, host, _limit(max(repeat, _noise(rates, host)), votes))
+    return _is_below(rates, host, _limit(max(repeat, _noise(rates, host)), len(split(rates, host)[0])))
 
 
 def _is_below(rates: Mapping[Pair, float], host: str, part: float) -> bool:

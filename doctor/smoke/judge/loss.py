@@ -61,8 +61,7 @@ def judge_loss(result: SmokeResult) -> Iterator[SmokeCharge]:
     found = [(cell, list(_judge(cell))) for cell in cells(result)]
     common = [charge for _, charges in found for charge in charges if not charge.ranks]
     if len(found) > 1 and len(common) == len(found) and len({charge.kind for charge in common}) == 1:
-        every = tuple(rank for cell, _ in found for rank in cell.ranks)
-        yield replace(common[0], victims=every)
+        yield replace(common[0], victims=tuple(rank for cell, _ in found for rank in cell.ranks))
         return
     for cell, charges in found:
         for charge in charges:

@@ -69,8 +69,7 @@ class OneWayRates:
     def is_limited(self, way: Way, part: float) -> bool:
         """Whether this direction is below this part of the other one, each time by the same limit."""
         best, own, other = map(sorted, (self.at_best[way], self.turns[way], self.turns[way[::-1]]))
-        little = min(part, BROKEN) * other[1]
-        if max(own[-1], median(best)) < little and own[-1] <= STEADY * own[1]:
+        if max(own[-1], median(best)) < min(part, BROKEN) * other[1] and own[-1] <= STEADY * own[1]:
             return True
         return best[-1] < part * other[1] and best[-1] <= STEADY * best[-ALIKE]
 
@@ -93,8 +92,7 @@ class OneWayRates:
         if len(others) < 2:
             return False, False
         out = all((host, other) in self.slow_ways for other in others)
-        into = all((other, host) in self.slow_ways for other in others)
-        return out, into
+        return out, all((other, host) in self.slow_ways for other in others)
 
 
 def _at_best(turns: Sequence[Sequence[Transfer]]) -> list[float]:

@@ -21,8 +21,7 @@ _LINE = 300
 def call_words(entry: ScheduledCall) -> str:
     """A collective of the schedule, with its number in its group."""
     call = entry.call
-    name = _call(call.group, call.op, entry.seq, call.dtype, call.bytes)
-    return of_phase(name, entry.phase, call.step)
+    return of_phase(_call(call.group, call.op, entry.seq, call.dtype, call.bytes), entry.phase, call.step)
 
 
 def shown_words(sample: Sample) -> str:

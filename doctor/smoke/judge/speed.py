@@ -55,8 +55,7 @@ def judge_speed(result: SmokeResult) -> Iterator[SmokeCharge]:
     taken = {host for charge in stopped for host in charge.hosts}
     contention = [charge for charge in _contention(result) if taken.isdisjoint(charge.hosts)]
     yield from contention
-    shared = {host for charge in contention for host in charge.hosts}
-    yield from _stragglers(result, taken | shared)
+    yield from _stragglers(result, taken | {host for charge in contention for host in charge.hosts})
 
 
 def spread(values: Sequence[float]) -> float:
@@ -140,8 +139,7 @@ def _paces(burnt_by: Mapping[int, Mapping[int, float]], slower: Mapping[int, flo
     for rank, each in times.items():
         others = [math.log(ratio) for other, ratio in ratios.items() if other != rank]
         limit = max(1 + slower[rank], math.exp(min(_beyond_doubt(others, uneven), 10.0)))
-        often = sum(time > 1 + SLOWER for time in each) / len(each)
-        paces[rank] = _Pace(ratios[rank], limit, often)
+        paces[rank] = _Pace(ratios[rank], limit, sum(time > 1 + SLOWER for time in each) / len(each))
     return paces
 
 

@@ -136,8 +136,7 @@ class EndedCell:
         """Ranks whose page is off their schedule: at two looks, or at the last one if they are dead."""
         found: dict[int, PageDeviation] = {}
         for place, seen in enumerate(self.ranks):
-            pages = looks(seen)[-2:]
-            known = [off_schedule(page, self.shape, place) for page in pages]
+            known = [off_schedule(page, self.shape, place) for page in looks(seen)[-2:]]
             sure = seen.exit is not None or (len(known) == 2 and known[0])
             if sure and known and known[-1]:
                 found[seen.rank] = known[0] or known[-1]
@@ -159,8 +158,7 @@ class EndedCell:
     def stall(self) -> Stall:
         places = {self.plan.seat(seen.rank).place: seen for seen in self.living}
         pages = {place: last_look(seen) for place, seen in places.items()}
-        phases = {place: phase_of(seen) for place, seen in places.items()}
-        return stall_of(self.shape, pages, phases)
+        return stall_of(self.shape, pages, {place: phase_of(seen) for place, seen in places.items()})
 
     @cached_property
     def cause(self) -> Cause | None:
@@ -177,8 +175,7 @@ class EndedCell:
             return "stall"
         if self.fallen:
             return "connection"
-        watched = self.result.end.cell in (None, self.number)
-        return "slow" if hung and watched and self.living else None
+        return "slow" if hung and self.result.end.cell in (None, self.number) and self.living else None
 
     def entries(self, rank: int) -> tuple[ScheduledCall, ...]:
         return entries_of(self.shape, self.plan.seat(rank).place)

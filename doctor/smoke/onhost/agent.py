@@ -140,8 +140,7 @@ class SmokeAgent(HostAgent):
         elif what == "join":
             self.host.join(line)
         elif what == "look":
-            moved = self.host.look(self.still.seconds())
-            self.still.poll(moved, self.host.phase(), self.host.still())
+            self.still.poll(self.host.look(self.still.seconds()), self.host.phase(), self.host.still())
             self._show(told.get("id"))
         elif what == "stacks":
             self.host.take_stacks()
@@ -178,13 +177,12 @@ class SmokeAgent(HostAgent):
         assert self.host is not None
         self.shown_at = time.monotonic()
         self.moved = self.host.state_changed = False
-        rows = [rank.shown() for rank in self.host.ranks if not rank.gone]
         self.say(
             "pages",
             id=number if isinstance(number, int) else None,
             gap=round(self.still.gap, 3),
             quiet=round(self.still.quiet, 3),
-            ranks=rows,
+            ranks=[rank.shown() for rank in self.host.ranks if not rank.gone],
         )
 
 

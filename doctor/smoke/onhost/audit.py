@@ -22,8 +22,7 @@ def run(trainer: Trainer) -> None:
     comm = trainer.comm
     shape = comm.shape._replace(dp=1, tp=1, hosts=(1,), pp=1, cp=1, ep=1, micro=0, vpp=1, zero=0, ps=0)
     framework = comm.framework
-    alone = Comm(shape, 0, comm.page, framework, dict.fromkeys(shape.groups), comm.say)
-    model = framework.model(alone)
+    model = framework.model(Comm(shape, 0, comm.page, framework, dict.fromkeys(shape.groups), comm.say))
     model.load(initial_parameters(shape, 0))
     votes, sums = [], []
     for place in places_again(comm.shape, comm.place):

@@ -153,6 +153,5 @@ class TransferPace:
             self.bytes += before
             self.seconds += seconds
             self.queued += waited
-        fitting = int(before * _TURN / seconds)
-        self.size = min(max(fitting, PIECE), self.size * 8, LARGEST_PIECE) // 8 * 8
+        self.size = min(max(int(before * _TURN / seconds), PIECE), self.size * 8, LARGEST_PIECE) // 8 * 8
         self.done = self.seconds >= self.enough or self.turns >= _MOST_TURNS

@@ -26,12 +26,11 @@ def run(comm: Comm) -> None:
     for trial in trials(comm.shape, comm.place):
         phase.run(trial)
     refused = list(dict.fromkeys(phase.unsupported))
-    wrong = phase.wrong[:_MOST_SAID]
     comm.say(
         {
             "ev": "collectives",
             "done": phase.done,
-            "wrong": wrong,
+            "wrong": phase.wrong[:_MOST_SAID],
             "unsupported": refused,
             "forming": comm.forming,
             "network": evidence.said(),
@@ -188,5 +187,4 @@ class _Phase:
 def _tiled(period: list[int], size: int, dtype: str, first: int = 0) -> bytes:
     """The bytes of a payload that repeats the period, from element `first` on."""
     start = first % PERIOD
-    turned = encoded(period[start:] + period[:start], dtype)
-    return (turned * -(-size // PERIOD))[: size * BYTES[dtype]]
+    return (encoded(period[start:] + period[:start], dtype) * -(-size // PERIOD))[: size * BYTES[dtype]]

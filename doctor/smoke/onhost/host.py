@@ -64,8 +64,7 @@ class HostRanks:
             cell = {"cell": told["cell"], "shape": told["shape"], "timeout": timeout, "inject": inject}
             cell["framework"] = self.framework
             worlds = [int(size) for size in told.get("worlds") or ()]
-            seats = told["ranks"][:MOST_RANKS]
-            self.ranks = [Rank(index, seat, cell) for index, seat in enumerate(seats)]
+            self.ranks = [Rank(index, seat, cell) for index, seat in enumerate(told["ranks"][:MOST_RANKS])]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise StartFailure(f"the agent did not understand what to start: {error!r}") from None
         except OSError as error:

@@ -158,8 +158,7 @@ class MindSpore(Framework):
 
     def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int = -1, tag: int = 0) -> None:  # noqa: ARG002
         group, source = group or self.world, peer if source < 0 else source
-        turns = [dist.isend(out, peer, group=group), dist.irecv(into, source, group=group)]
-        for work in turns:
+        for work in [dist.isend(out, peer, group=group), dist.irecv(into, source, group=group)]:
             if work is not None:
                 work.wait()
         self._finish(into)
@@ -188,8 +187,7 @@ class MindSpore(Framework):
         return bytes(x.asnumpy().tobytes())
 
     def write(self, x: Any, data: bytes) -> None:
-        whole = data + self.bytes_of(x)[len(data) :]
-        x.assign_value(self.tensor(whole, self.dtype_of(x)).reshape(x.shape))
+        x.assign_value(self.tensor(data + self.bytes_of(x)[len(data) :], self.dtype_of(x)).reshape(x.shape))
 
     def dtype_of(self, x: Any) -> str:
         return str(x.dtype).lower()

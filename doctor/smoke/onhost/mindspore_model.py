@@ -57,8 +57,7 @@ class Model(framework.Model):
         self.flat.asnumpy()
 
     def loss(self, tokens: Any, mask: Any, labels: Any) -> Any:
-        sizes = [parameter.elements for parameter in self.layout]
-        cut = mint.split(self.flat, sizes)
+        cut = mint.split(self.flat, [parameter.elements for parameter in self.layout])
         parts = {each.name: part.reshape(each.size) for each, part in zip(self.layout, cut)}  # noqa: B905
         hidden = mask.astype(mindspore.bool_)
         x = self._embedded(ops.masked_fill(tokens, hidden, HIDDEN), parts)
@@ -78,14 +77,12 @@ class Model(framework.Model):
 
     def _embedded(self, tokens: Any, parts: dict[str, Any]) -> Any:
         own, rows = self.own_columns(tokens)
-        found = ops.gather(parts["embedding"], rows, 0) * own[..., None]
-        return self.fan_in(found) + parts["positions"]
+        return self.fan_in(ops.gather(parts["embedding"], rows, 0) * own[..., None]) + parts["positions"]
 
     def _attention(self, x: Any, layer: int, parts: dict[str, Any]) -> Any:
         """Attention over the heads that this rank has."""
         sequences, length, _ = x.shape
-        y = self.fan_out(self._norm(x, f"{layer}.attention", parts))
-        qkv = ops.matmul(y, parts[f"{layer}.qkv"].T)
+        qkv = ops.matmul(self.fan_out(self._norm(x, f"{layer}.attention", parts)), parts[f"{layer}.qkv"].T)
         qkv = qkv.reshape(sequences, length, 3, self.heads, WIDTH // HEADS).transpose(2, 0, 3, 1, 4)
         query, key, value = qkv[0], qkv[1], qkv[2]
         weights = ops.softmax(ops.matmul(query, key.swapaxes(-1, -2)) / math.sqrt(WIDTH // HEADS), -1)

@@ -110,8 +110,7 @@ class CellShape(NamedTuple):
     def size(self, group: str) -> int:
         """The members of a group; 1 for those that only some ranks form."""
         ends = 2 if self.stages > 1 else 1
-        sizes = {"world": self.world, "dp": self.dp, "embedding": ends}
-        return sizes.get(group, getattr(self, group, 1))
+        return {"world": self.world, "dp": self.dp, "embedding": ends}.get(group, getattr(self, group, 1))
 
     @property
     def firsts(self) -> list[int]:

@@ -62,8 +62,7 @@ class Stack:
         size = os.fstat(self.rank.stack).st_size
         if size > self._size:
             self._size, self._grew = size, now
-        whole = size > self._from and now - self._grew >= SETTLED
-        if not whole and now < self._until:
+        if not (size > self._from and now - self._grew >= SETTLED) and now < self._until:
             return
         self.text = os.pread(self.rank.stack, LONGEST, self._from).decode("utf-8", "replace")
         if self._woken:

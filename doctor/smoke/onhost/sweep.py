@@ -24,8 +24,7 @@ def run(comm: Comm) -> None:
     for scope, group in named.items():
         for op in ops if comm.size(group) > 1 else ():
             pace = SweepPace(comm.shape.sweep / len(named) / len(ops))
-            work = partial(_time, comm, scope, group, op, pace)
-            comm.converse(comm.ones(SIZES[0] // 4), work, group, op)
+            comm.converse(comm.ones(SIZES[0] // 4), partial(_time, comm, scope, group, op, pace), group, op)
 
 
 def _time(comm: Comm, scope: str, group: str, op: str, pace: SweepPace) -> None:

@@ -165,8 +165,7 @@ class Trainer:
             before, after = place * len(data), (self.shape.tp - 1 - place) * len(data)
             slots = self.framework.tensor(bytes(before) + data + bytes(after), "float32")
             self.comm.all_reduce(slots, "world")
-            summed = self.framework.bytes_of(slots)
-            self.framework.write(grad, summed[before : before + len(data)])
+            self.framework.write(grad, self.framework.bytes_of(slots)[before : before + len(data)])
 
     def _only(self, dp: int, part: bytes, size: int) -> bytes:
         """A gradient of so many bytes that is zero outside of the shard of one replica."""

@@ -172,8 +172,7 @@ def _namespace_of(config: Any, context: str | None) -> str:
     if context is not None and context not in known:
         hint = f"{suggest(context, known)} kubectl config get-contexts lists them.".strip()
         raise UsageError(f"--context: there is no context {shown(context)}.", hint)
-    chosen = known[context] if context is not None else current
-    return str(chosen["context"].get("namespace", ""))
+    return str((known[context] if context is not None else current)["context"].get("namespace", ""))
 
 
 def _innermost(error: BaseException) -> str:

@@ -113,8 +113,7 @@ class SrunStep:
         ear = task.StreamSplitter(self._keys)
         while True:
             data = os.read(pipe.fileno(), PIECE)
-            heard = ear.hear(data) if data else ear.rest()
-            for said in heard:
+            for said in ear.hear(data) if data else ear.rest():
                 if said.host is None:
                     with self.changed:
                         self._words.append(said.data[: task.LONGEST_LINE].decode("utf-8", "replace"))

@@ -55,8 +55,7 @@ class ChannelProgram:
     def take(self) -> tuple[bytes, bytes]:
         channel = self._channel
         out = channel.recv(PIECE) if channel.recv_ready() else b""
-        err = channel.recv_stderr(PIECE) if channel.recv_stderr_ready() else b""
-        return out, err
+        return out, (channel.recv_stderr(PIECE) if channel.recv_stderr_ready() else b"")
 
     def give(self, data: memoryview) -> int:
         try:

@@ -40,8 +40,7 @@ class Commands:
             return process.wait(self._seconds) == 0
         except subprocess.TimeoutExpired:
             words = quoted(command, 80)
-            why = cannot("command of ssh_config", seconds=rounded(self._seconds), words=words)
-            raise why from None
+            raise cannot("command of ssh_config", seconds=rounded(self._seconds), words=words) from None
         finally:
             _kill(process)
             process.wait()

@@ -188,9 +188,8 @@ class Dial:
             done.wait(max(self._left(), 0.0))
         if wire.is_active() and wire.initial_kex_done:
             return wire
-        timed_out = wire.is_active()
         try:
-            raise self._why_not(wire, timed_out, seconds)
+            raise self._why_not(wire, wire.is_active(), seconds)
         finally:
             self._clean_up()
 

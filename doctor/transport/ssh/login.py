@@ -74,8 +74,7 @@ class HostIdentity:
         settings = self._settings
         if settings.alias:
             return [settings.alias]
-        names = dict.fromkeys((settings.address, settings.name))
-        return [known_as(name, settings.port) for name in names]
+        return [known_as(name, settings.port) for name in dict.fromkeys((settings.address, settings.name))]
 
 
 def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left: Callable[[], float]) -> None:

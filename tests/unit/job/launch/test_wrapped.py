@@ -330,6 +330,31 @@ def test_a_text_without_a_launch_is_refused(tmp_path: Path) -> None:
             read(tmp_path, f"#!/bin/bash\n{text}\n")
 
 
+def test_variables_in_the_file_of_a_launcher(tmp_path: Path) -> None:
+    """Ranks get them, unless another launcher starts them, or the script sets others."""
+    (tmp_path / ".deepspeed_env").write_text("# all hosts\nNCCL_SOCKET_IFNAME=ib0\n")
+    for line, found in (
+        ("deepspeed --num_gpus 2 t.py", "ib0"),
+        ("export NCCL_SOCKET_IFNAME=eth0\ndeepspeed --num_gpus 2 t.py", "eth0"),
+        ("torchrun --nnodes=2 --node_rank=$1 t.py", None),
+    ):
+        (told,) = read(tmp_path, f"{line}\n").told
+        assert told.env.get("NCCL_SOCKET_IFNAME") == found
+
+
+def test_hosts_that_a_script_writes_line_by_line(tmp_path: Path) -> None:
+    two = "echo 'node1 slots=2' > hosts\necho \"node2 slots=2\" >> hosts\n"
+    for lines, hosts in (
+        (two, {"node1": 2, "node2": 2}),
+        ("printf 'node1 slots=2\\nnode2 slots=2\\n' > hosts\n", {"node1": 2, "node2": 2}),
+        (f"{two}cat more >> hosts\n", {}),
+        (f"if true; then\n  {two}fi\n", {}),
+        ('for h in node1 node2; do echo "$h slots=2" >> hosts; done\n', {}),
+    ):
+        (told,) = read(tmp_path, f"{lines}deepspeed --hostfile hosts t.py\n").told
+        assert told.hosts == hosts, lines
+
+
 def test_what_one_host_does_after_the_training_is_not_the_job(tmp_path: Path) -> None:
     train = f"{START.replace('train.py', '--node_rank $R train.py')} &&\n"
     launch = read(tmp_path, f"{train}torchrun --nproc_per_node 1 eval.py\n")

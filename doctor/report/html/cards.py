@@ -147,7 +147,7 @@ def part_inside(part: Part) -> Html:
         Pairs: _pairs,
         Table: _table,
         HostTable: _host_table,
-        Ticks: _ticks,
+        Ticks: lambda part: tag("ul", *(tag("li", *_tick(*line)) for line in part.lines), class_="ticks"),
         Grid: _grid,
         Section: _inner,
     }
@@ -188,10 +188,6 @@ def _row(part: Row) -> Html:
 def _pairs(part: Pairs) -> Html:
     shown = (join((tag("dt", first), tag("dd", second))) for first, second in part.pairs[:MOST])
     return join((tag("dl", *shown, class_=None if part.aligned else "stack"), _left(part.pairs)))
-
-
-def _ticks(part: Ticks) -> Html:
-    return tag("ul", *(tag("li", *_tick(*line)) for line in part.lines), class_="ticks")
 
 
 def _tick(kind: CardKind | None, area: str, said: str) -> Iterator[Html]:

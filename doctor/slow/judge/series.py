@@ -107,7 +107,7 @@ def _by_threads(seen: Sampled, sends: bool) -> Series | None:
     kind = "proxies" if seen.has_devices else "workers"  # a group of gloo serves another purpose there
     if not all(of and all(getattr(r, kind) and r.inside for r in of) for of in ranks.values()):
         return None
-    seconds = _seconds(seen)
+    seconds = [median(seen.round(host, n).seconds for host in seen.hosts) for n in seen.rounds]
     shares = {
         each: _blocks([(r.waits if sends else r.inside, r.samples) for r in of], seconds)
         for each, of in ranks.items()
@@ -170,10 +170,6 @@ def stacks_of(profile: Profile, *, main: bool = True) -> Iterator[tuple[tuple[Fr
     for each in profile.stacks:
         if each.main is main and all(index < len(profile.frames) for index in each.frames):
             yield tuple(profile.frames[index] for index in each.frames), each.counts
-
-
-def _seconds(seen: Sampled) -> list[float]:
-    return [median(seen.round(host, n).seconds for host in seen.hosts) for n in seen.rounds]
 
 
 def _blocks(rounds: Sequence[tuple[Counts, Counts]], seconds: Sequence[float]) -> tuple[float | None, ...]:

@@ -40,7 +40,9 @@ def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[
     fingerprint = reference_fingerprint()
     for cell in cells(result):
         streams: dict[tuple[StreamTurn, frozenset[int]], list[str]] = defaultdict(list)
-        for name in _names(cell):
+        for name in sorted(
+            {n for place in cell.places for said in cell.batches(place).values() for n in said.streams}
+        ):
             places = [place for place in cell.places if cell.ranks[place] not in other.get(name, ())]
             known = [place for place in places if _is_known(cell.seen[place], name, fingerprint.get(name))]
             turns = _against_reference(cell, known, name)
@@ -55,10 +57,6 @@ def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[
 def _is_known(seen: RankOutcome, name: str, fingerprint: str | None) -> bool:
     """Whether the rank's library is one whose numbers are known here."""
     return bool(fingerprint and seen.started and seen.started.streams.get(name) == fingerprint)
-
-
-def _names(cell: Cell) -> list[str]:
-    return sorted({n for place in cell.places for said in cell.batches(place).values() for n in said.streams})
 
 
 def _draws_of(cell: Cell, place: int, name: str) -> dict[int, str]:

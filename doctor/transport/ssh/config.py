@@ -202,7 +202,9 @@ class SshConfig:
                         self._read(included, base, both, depth + 1)
                     self._lines.append(_block(both))
                 elif key in ("host", "match"):
-                    condition = _host(value) if key == "host" else _match(value)
+                    condition = (
+                        f'originalhost "{",".join(shlex.split(value))}"' if key == "host" else _match(value)
+                    )
                     self._lines.append(_block([*inside, condition]))
                 else:
                     self._lines.append(line)
@@ -227,10 +229,6 @@ def _included(value: str, base: Path) -> Iterator[Path]:
         for name in sorted(glob.glob(str(base / os.path.expanduser(pattern)))):
             if os.path.isfile(name):
                 yield Path(name)
-
-
-def _host(value: str) -> str:
-    return f'originalhost "{",".join(shlex.split(value))}"'
 
 
 def _match(value: str) -> str:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from doctor.job.launch.allocation import allocated
-from doctor.job.launch.forms import Choice, LaunchForm, LaunchParts, shell_line
+from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line
 from doctor.job.launch.launcher import launcher_of, options_of
 from doctor.text.nodeset import fold, unfold
 
@@ -18,11 +18,6 @@ def _line(start: LaunchParts) -> list[str]:
     words += [f"--ntasks-per-node={each}"] if each else []
     words += [f"--export=ALL,MASTER_ADDR={going.address},MASTER_PORT={going.port}"]
     return [shell_line("srun", *words)]
-
-
-def _fits(choice: Choice) -> bool:
-    """Whether this process is inside an allocation that has these hosts."""
-    return set(choice.hosts) <= set(allocated(choice.environ))
 
 
 def _order(hosts: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -68,5 +63,7 @@ SRUN = launcher_of(
         "gpus_per_task": (),
         "all_gpus": ("SLURM_GPUS",),
     },
-    forms={"srun": LaunchForm(_line, _fits, _order)},
+    forms={
+        "srun": LaunchForm(_line, lambda choice: set(choice.hosts) <= set(allocated(choice.environ)), _order)
+    },
 )

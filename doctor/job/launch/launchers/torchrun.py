@@ -76,11 +76,6 @@ def _split(endpoint: str) -> tuple[str, str]:
     return (match[1].strip("[]"), match[2] or "") if match else (endpoint, "")
 
 
-def _goes_by_node_rank(agent: launcher.LauncherAgent) -> bool:
-    """Whether hosts need numbers: c10d numbers them itself."""
-    return spans_nodes(agent) and agent.given("rdzv_backend") in (None, "static")
-
-
 def _line(start: LaunchParts) -> list[str]:
     going = start.going
     words = [*_size(start), f"--node-rank={start.node}"]
@@ -104,6 +99,6 @@ TORCHRUN = launcher.launcher_of(
     options=options("rdzv_backend", "rdzv_endpoint", "rdzv_id", rdzv_backend="static"),
     master=_master,
     port=_port,
-    goes_by_node_rank=_goes_by_node_rank,
+    goes_by_node_rank=lambda agent: spans_nodes(agent) and agent.given("rdzv_backend") in (None, "static"),
     forms={"torchrun": LaunchForm(_line, fits=lambda _: True), "rdzv": LaunchForm(_rendezvous)},
 )

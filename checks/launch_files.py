@@ -83,14 +83,14 @@ def launch_files_missing(
     and with HF_HUB_OFFLINE a well-known model of a hub, in the cache that the script names. A program that
     mpirun or `torchrun --no-python` starts must be executable, too. What containers mount must be there; a
     missing one of `-v` is made, empty, which is a warning. The CPUs and nodes of taskset and numactl, and the
-    interfaces that Open MPI is to take, are looked for below /sys. What is inside a container or on another machine,
-    what the script or a program that it runs before may create, and paths with an unknown part are not looked
-    for, nor what is in a folder that is missing. A hostfile must be where the launcher starts: on one host,
-    or here. Files that variables name are looked for if their library stops without them. If no host has it,
-    it is a fault of the launch, and of no host, if a file of a similar name is beside it, the folder around
-    what is mounted is there, or all hosts have another path that the launch names. Otherwise it is a warning,
-    because the script may be meant for other machines, as is what it may bring. Of folders of data, models
-    and environments by name nothing is said then.
+    interfaces that Open MPI is to take, are looked for below /sys. What is inside a container or on another
+    machine, what the script or a program that it runs before may create, and paths with an unknown part are
+    not looked for, nor what is in a folder that is missing. A hostfile must be where the launcher starts: on
+    one host, or here. Files that variables name are looked for if their library stops without them. If no
+    host has it, it is a fault of the launch, and of no host, if a file of a similar name is beside it, the
+    folder around what is mounted is there, or all hosts have another path that the launch names. Otherwise it
+    is a warning, because the script may be meant for other machines, as is what it may bring. Of folders of
+    data, models and environments by name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """

@@ -95,9 +95,10 @@ def master_not_here(
     job, or in its own network. A link-local address without its interface, that of a group and a netmask lead
     to nobody. What the script takes from the login of each host, such as `${MASTER_ADDR:-node1}`, must be the
     same on all, and the number of a node another one on each. The script is read for two numbers of a node:
-    the master, its port and its address must be the same for both, the ranks others. If no login sets it and the default is a
-    loopback address, this is a warning, because who starts the script may set it; it is a fault if the logins
-    number the hosts. ssh tells which host is the first. Names of pods in a manifest are looked up in pods.
+    the master, its port and its address must be the same for both, the ranks others. If no login sets it and
+    the default is a loopback address, this is a warning, because who starts the script may set it; it is a
+    fault if the logins number the hosts. ssh tells which host is the first. Names of pods in a manifest are
+    looked up in pods.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """

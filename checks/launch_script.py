@@ -183,18 +183,18 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     must be as many tasks as its hosts, and the script must ask for as many nodes. Rank 0 is on the first host
     of a list, and so must the master be. A master that is a pod of a StatefulSet has its name below the
     serviceName of this. A container with a network of its own is not reached from other hosts, unless it
-    publishes a port, and has what it mounts where it mounts it. DeepSpeed and Open MPI take `NAME slots=N` in a hostfile; DeepSpeed takes not fewer
-    hosts than --num_nodes, no other host and no other slot in --include or --exclude, and fp16 or bf16, not
-    both. A worker of Ray joins at the port that the head opens. ssh in a loop over the lines of a file reads
-    the rest of them, unless it has -n, -f, an input of its own or a & behind it. Quotes around several
-    options make one word of them. The sizes of Lightning's Trainer must be those of srun; a manifest must
-    give its containers as many devices as ranks, an MPIJob as many slots. All names of scontrol are no
-    master. A batch script that asks for as many nodes as its launcher has hosts, and starts it with nothing
-    that goes to other nodes, starts it on the first alone; one that asks for fewer devices on a node than its
-    launcher has ranks there leaves some without. A launcher knows few values of some options, and Python no
-    module that is called like a file. A word like `exprot` before NAME= sets nothing. What a loop draws for
-    each host, hosts do not have in common. A container of Docker has 64 MB of shared memory, unless it is
-    given more.
+    publishes a port, and has what it mounts where it mounts it. DeepSpeed and Open MPI take `NAME slots=N` in
+    a hostfile; DeepSpeed takes not fewer hosts than --num_nodes, no other host and no other slot in --include
+    or --exclude, and fp16 or bf16, not both. A worker of Ray joins at the port that the head opens. ssh in a
+    loop over the lines of a file reads the rest of them, unless it has -n, -f, an input of its own or a &
+    behind it. Quotes around several options make one word of them. The sizes of Lightning's Trainer must be
+    those of srun; a manifest must give its containers as many devices as ranks, an MPIJob as many slots. All
+    names of scontrol are no master. A batch script that asks for as many nodes as its launcher has hosts, and
+    starts it with nothing that goes to other nodes, starts it on the first alone; one that asks for fewer
+    devices on a node than its launcher has ranks there leaves some without. A launcher knows few values of
+    some options, and Python no module that is called like a file. A word like `exprot` before NAME= sets
+    nothing. What a loop draws for each host, hosts do not have in common. A container of Docker has 64 MB of
+    shared memory, unless it is given more.
 
     What to do: correct the line that the finding shows.
     """

@@ -12,7 +12,7 @@ INTERRUPTED = "KeyboardInterrupt"
 _FRAME = re.compile(
     r'\s{0,9}File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<where>[\w.<>]{1,80})'
 )
-_LIBRARY = re.compile(r"/(?:site|dist)-packages/|/lib/python3|^<")
+_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<")
 UNCAUGHT = "terminate called after throwing"
 _WHAT = re.compile(r"\s{0,4}what\(\): .{1,400}")
 _CALLS, *_ROWS = ("|".join(rows) for _, *rows in table(__file__, "stacks.txt"))

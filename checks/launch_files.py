@@ -9,6 +9,7 @@ from doctor.api import (
     PLAN,
     Ask,
     Capture,
+    Confidence,
     Damage,
     Evidence,
     Fact,
@@ -25,9 +26,11 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES
 from doctor.job.launch.process_env import Launch
 from doctor.rules.launch_names import remark
+from doctor.rules.machines import votes_of
 from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
+CR_LF = "lines with CR LF"
 ELSEWHERE = ("data", "env", "model", "module", "search")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
 in which Python only searches."""
@@ -55,13 +58,14 @@ def _states(capture: Capture) -> Mapping[str, str]:
     lines = capture.stdout.splitlines()
     if lines and lines[-1] != "looked":
         raise UnreadableOutput("the look at the files did not end")
-    found = (re.fullmatch(r"(.*?)((?:\$HOME)?/.*)", line) for line in lines)
-    return {each[2]: each[1].strip() or "missing" for each in found if each}
+    found = (re.fullmatch(r"(= )?(.*?)((?:\$HOME)?/.*)", line) for line in lines)
+    return {f"{each[1] or ''}{each[3]}": each[2].strip() or "missing" for each in found if each}
 
 
 NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), _states, timeout=4, slow=True)
 """Path -> "missing", also with a colon and the names that begin and end like it if its folder is there, "not
-readable", "a folder", "empty", or "not executable", which only a program must be; others are usable files.
+readable", "a folder", "empty", "lines with CR LF" of a script, or "not executable", which only a program
+must be; others are usable files. "= path" -> what a program or a configuration contains, as a sum.
 """
 
 
@@ -123,7 +127,7 @@ def launch_files_missing(
                     continue  # launch-devices-absent tells of the devices
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
                 here = here or (kind not in BROUGHT and _is_meant_for(launch, hosts, looked))
-                sure = here or state == NOT_EXECUTABLE
+                sure = here or state in (NOT_EXECUTABLE, CR_LF)
                 what = "a part of the machine" if kind == "machine" else "a file"
                 how = "is not there" if state == "missing" else "cannot be used"
                 yield Problem(
@@ -142,6 +146,50 @@ def launch_files_missing(
                     ),
                     commands=_typed(path, state, near),
                 )
+
+
+@check(
+    "launch-files-differ",
+    LAUNCHES,
+    NEEDED_FILES,
+    scope=Scope.CLUSTER,
+    damage=Damage.RISK,
+    severity=Severity.WARN,
+    several_hosts=True,
+)
+def launch_files_differ(
+    launches: tuple[Launch, ...], looked: Mapping[str, Mapping[str, str]]
+) -> Iterator[Problem]:
+    """A program or a configuration that the launch names is not the same on all hosts.
+
+    Why it matters: a host that missed the last change trains another model or with other sizes, and its ranks
+    wait in another collective than their peers: the job hangs, or its loss is wrong.
+
+    How it is known: each host computes the checksum of the first 256 KB of the .py, .json and .yaml files
+    that the launch names by their paths, of four at most. The hosts of the minority are named; without a
+    majority, all are. Files that are meant to be per host (hostfiles, rank tables, what a script sources) are
+    not compared.
+
+    What to do: copy the file from the host that has the right one to the others.
+    """
+    for path in dict.fromkeys(path for launch in launches for path in launch.needs):
+        sums = {host: said[f"= {path}"] for host, said in looked.items() if f"= {path}" in said}
+        votes, tie = votes_of(sums)
+        hosts = [*sums] if tie else [host for _, own in votes[1:] for host in own]
+        if hosts:
+            yield Problem(
+                "a file that the launch needs is not the same on all hosts",
+                expected=f"the same {path}, on every host",
+                actual=f"another one on {fold(hosts)}",
+                subject=path,
+                hosts=tuple(hosts),
+                where=tuple(Place(host=host) for host in hosts),
+                confidence=Confidence.SUSPECT if tie else Confidence.STRONG,
+                evidence=tuple(Evidence(f"cksum {path}", f"{host}: {said}") for host, said in sums.items())[
+                    :8
+                ],
+                commands=(f"cksum {_quoted(path)}",),
+            )
 
 
 def _is_meant_for(launch: Launch, hosts: Sequence[str], looked: Mapping[str, Mapping[str, str]]) -> bool:
@@ -168,6 +216,8 @@ def _near(path: str, seen: Iterable[str]) -> str:
 def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
     if state == NOT_EXECUTABLE:
         return (f"chmod +x {_quoted(path)}",)
+    if state == CR_LF:
+        return (f"sed -i 's/\\r$//' {_quoted(path)}",)
     if path.startswith("/sys/"):
         return (remark("name one that every host has:"), f"ls {quote(path.rpartition('/')[0])}")
     meant = (remark(f"name {near} in place of {path.rpartition('/')[2]}"),) if near else ()

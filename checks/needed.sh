@@ -10,10 +10,17 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
   elif [ -d "$1" ]; then h='a folder'; [ -x "$1" ] || h='not readable'
   elif ! [ -r "$1" ] && ! [ -x "$1" ]; then h='not readable'
   elif [ -f "$1" ] && ! [ -s "$1" ]; then case "$1" in /proc/*|/sys/*) ;; *) h=empty;; esac
-  elif [ -f "$1" ] && ! [ -x "$1" ]; then h='not executable'; fi
+  elif [ -f "$1" ]; then
+    [ -x "$1" ] || h='not executable'
+    case "$1" in
+      *.sh|*.bash|*.env) IFS= read -r b <"$1"; case "$b" in *"$r") h='lines with CR LF';; esac;;
+      *.py|*.json|*.yaml|*.yml) s=$((s+1)); [ $s -gt 4 ] || echo "= $(head -c 262144 "$1" | cksum) $k";;
+    esac
+  fi
   [ -z "$h" ] || printf '%s %s\n' "$h" "$k"
 }
 ( {
+s=0 r=$(printf '\r')
 echo look
 @looks@
 echo looked

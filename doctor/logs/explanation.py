@@ -226,17 +226,22 @@ def whom(who: Sequence[Party]) -> str:
     """The parties as text: "ranks 1-2 on node[3-4]"; unknown parts, and where others are, are left out."""
     who = [each for each in who if {each.rank, each.device, each.pid} != {None}] or who
     ranks = [each.rank for each in who if each.rank is not None]
-    hosts = list(dict.fromkeys(each.host for each in who if each.host))
-    addresses = dict.fromkeys(each.address for each in who if each.address and not each.host)
-    place = ", ".join([fold(hosts)] * bool(hosts) + [*map(str, addresses)])
+    place = _place(who)
     if ranks:
         everywhere = all(each.host or each.address for each in who if each.rank is not None)
         return ranks_text(ranks, most=6) + (f" on {place}" if place and everywhere else "")
     if len(devices := {each.device for each in who} - {None}) == 1:
         return f"device {devices.pop()}" + (f" of {place}" if place else "")
     if len(pids := {each.pid for each in who} - {None}) == 1:
+        place = _place([each for each in who if each.pid is not None])
         return f"process {pids.pop()}" + (f" on {place}" if place else "")
     return place
+
+
+def _place(who: Sequence[Party]) -> str:
+    hosts = list(dict.fromkeys(each.host for each in who if each.host))
+    addresses = dict.fromkeys(each.address for each in who if each.address and not each.host)
+    return ", ".join([fold(hosts)] * bool(hosts) + [*map(str, addresses)])
 
 
 def place_of(line: LogLine) -> str:

@@ -14,7 +14,8 @@ def test_what_a_shell_says_about_paths(tmp_path: Path) -> None:
     (tmp_path / "wrap.sh").chmod(0o755)
     (tmp_path / "nothing.py").write_text("")
     (tmp_path / "accelerate.yaml").write_text("a: 1\n")
-    names = ("train.py", "wrap.sh", "nothing.py", "", "acelerate.yaml", "data", "gone/away.py")
+    (tmp_path / "env.sh").write_text("A=1\r\n", newline="")
+    names = ("env.sh", "train.py", "wrap.sh", "nothing.py", "", "acelerate.yaml", "data", "gone/away.py")
     paths = [f"{tmp_path}/{name}".rstrip("/") for name in names]
     looks = "\n".join(f"l {shlex.quote(path)}" for path in paths)
     run = subprocess.run(
@@ -22,6 +23,8 @@ def test_what_a_shell_says_about_paths(tmp_path: Path) -> None:
     )
     found = NEEDED_FILES.parse(Capture("missing-files", 0, run.stdout))
     assert [found.get(path, "") for path in paths] == [
-        *("not executable", "", "empty", "a folder"),
+        *("lines with CR LF", "not executable", "", "empty", "a folder"),
         *("missing: accelerate.yaml", "missing:", "missing"),
     ]
+    sums = {path for path in found if path.startswith("= ")}
+    assert sums == {f"= {tmp_path}/train.py"}

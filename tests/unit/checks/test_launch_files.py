@@ -137,3 +137,33 @@ def test_a_hostfile_is_read_where_the_launcher_starts(
         "launch-files-missing", [read(tmp_path, text)], a_plan(hosts=2), {"missing-files": looked}
     )
     assert ["warn" if each.severity else "fail" for each in found] == kinds
+
+
+@pytest.mark.parametrize(
+    ("sums", "hosts"),
+    [
+        ({"node1": "1 5", "node2": "1 5", "node3": "2 5"}, ("node3",)),
+        ({"node1": "1 5", "node2": "2 5"}, ("node1", "node2")),
+        ({"node1": "1 5", "node2": "1 5"}, None),
+        ({"node1": "1 5"}, None),
+        ({}, None),
+    ],
+)
+def test_a_file_that_differs_between_hosts(
+    sums: dict[str, str], hosts: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    launch = read(tmp_path, f"{TORCHRUN} /job/train.py\n")
+    looked = {
+        f"node{n}": {"= /job/train.py": sums[f"node{n}"]} if f"node{n}" in sums else {} for n in (1, 2, 3)
+    }
+    found, _ = judged("launch-files-differ", [launch], a_plan(hosts=3), {"missing-files": looked})
+    assert [each.hosts for each in found] == ([] if hosts is None else [hosts])
+    assert judged("launch-files-missing", [launch], a_plan(hosts=3), {"missing-files": looked})[0] == []
+
+
+def test_a_script_whose_lines_end_with_cr_is_a_fault_of_its_host(tmp_path: Path) -> None:
+    launch = read(tmp_path, f"source /job/env.sh\n{TORCHRUN} /job/train.py\n")
+    looked = {"node1": {}, "node2": {"/job/env.sh": "lines with CR LF"}}
+    ((found,), _) = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
+    assert (found.hosts, found.severity) == (("node2",), None)
+    assert found.commands == ("sed -i 's/\\r$//' /job/env.sh",)

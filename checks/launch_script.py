@@ -285,6 +285,11 @@ def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"{name}, filled in by each rank",
             f"bash -c '… ${name} …' in single quotes behind the launcher",
         ),
+        "late": (
+            f"{name} is filled in before it is set: what stands before a command is for the command alone",
+            f"{name}=… in a line of its own, before the command",
+            f"export {name}=… in a line before it",
+        ),
         "drops": (
             f"{name} is exported and does not reach the ranks: sudo and env -i drop it",
             f"{name}, handed over",
@@ -516,6 +521,16 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "the container has a network of its own: no other host reaches the master in it",
             "--network=host",
             "add --network=host behind `run`",
+        ),
+        "glued": (
+            "a test without blanks around its sign is one word, and always holds",
+            "blanks on both sides of the sign",
+            'write [ "$A" = "$B" ], with blanks on both sides of the sign',
+        ),
+        "image": (
+            "options of the container stand behind its image: they are taken for the command",
+            "the options before the image",
+            "move the options before the image",
         ),
         "outside": (
             "the program is named by its path on the host, and the container has it elsewhere",

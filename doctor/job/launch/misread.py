@@ -22,9 +22,21 @@ from doctor.text.hostprogram import sections
 
 Read = Callable[[ShellCommand, str], str | None]
 _WORDS = sections(__file__, "misread.txt")
-_COMMENTED, _ENDS, _ENGINE, _REACHED, _MOUNTED, _PAIRS, _CONFIG, _RAY, _RUNS, _LIST, _READS, _SSH, _LIMITS = (
-    map(re.compile, _WORDS["patterns"].values())
-)
+(
+    _COMMENTED,
+    _ENDS,
+    _ENGINE,
+    _REACHED,
+    _MOUNTED,
+    _PAIRS,
+    _CONFIG,
+    _RAY,
+    _RUNS,
+    _LIST,
+    _READS,
+    _SSH,
+    _LIMITS,
+) = map(re.compile, _WORDS["patterns"].values())
 _MAKES = _WORDS["parts"]["makes"]
 _DIRECTIVE = rf"(?m)^{SRUN.directive}[ \t]+-.*"
 _OF_PBS = re.compile(r"(?m)^#PBS[ \t]+-l[ \t]+(?:select|nodes)=(\d{1,6})(?!.*\+)")

@@ -98,12 +98,13 @@ def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:
     """Whether it starts the same rank, or a launcher for one host, but elsewhere or maybe at another time."""
     nodes = {_given(each, "node_rank") for each in (line, rank)}
     alone = line.command.launcher is not None and len(nodes) == 1 and not _of_several_hosts([line, rank])
+    host = line.command.launcher is not None and len(nodes) == 1 and nodes != {""}
     elsewhere = any(
         one and other and one != other for one, other in zip(_ports(line), _ports(rank), strict=False)
     )
     hosts = [[_given(each, name).partition(":")[0] for name in _HOSTS] for each in (line, rank)]
     elsewhere |= alone and ((not line.apart and rank.passed - line.passed > SHORT) or hosts[0] != hosts[1])
-    return (alone or bool(_numbers(line))) and _numbers(line) == _numbers(rank) and elsewhere
+    return (alone or host or bool(_numbers(line))) and _numbers(line) == _numbers(rank) and elsewhere
 
 
 def _given(line: ShellCommand, name: str) -> str:

@@ -212,6 +212,14 @@ class _Shell(ShellWithScripts):
             prefix[name] = value
             at += used
         if at < len(words):
+            filled = {
+                part.text
+                for word in words[at:]
+                for part in word.parts
+                if part.kind not in ("text", "dynamic")
+            }
+            for name in sorted(filled & prefix.keys() - self.values.keys()):
+                self.notice("late", name, words[0].line)
             self._command(words[at:], prefix)
         else:
             self.set(prefix)

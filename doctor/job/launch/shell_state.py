@@ -15,7 +15,9 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})(\+?=)")
 _DEEPEST = 100
 _DOLLAR = re.compile(r"(?:export )?\$\{?(\w+)\}?=")
 _IN_WORD, _SWALLOWED = re.compile("[A-Za-z]+"), re.compile(r"\n\s*(?:export )?([A-Z_]+)=")
-_LITERAL = re.compile(r"(?:export )?([A-Za-z_]\w{0,199})='\$(?!ORIGIN)\{?\w+\}?'(?: |$)")
+_LITERAL = re.compile(
+    r"(?:export )?(TF_CONFIG(?=='[^']*\$[\w{])|[A-Za-z_]\w{0,199}(?=='\$(?!ORIGIN)\{?\w+\}?'(?: |$)))"
+)
 _BLANK = re.compile(r"(?:export )?([A-Za-z_]\w{0,199})(?: =|= [\d.:]+(?: |$))")
 
 
@@ -160,7 +162,7 @@ class ShellState:
         begun = (word.raw for word in words if word.parts and _IN_WORD.fullmatch(word.parts[0].raw))
         found += [("quote", match) for raw in begun for match in _SWALLOWED.finditer(raw)]
         for kind, match in found:
-            if match and is_kept(match[1]) and self.decided(""):
+            if match and (is_kept(match[1]) or match[1] == "TF_CONFIG") and self.decided(""):
                 self.notice(kind, match[1], words[0].line, "" if kind in ("quote", "literal") else written)
 
     def notice(self, kind: str, name: str, line: int, words: str = "") -> None:

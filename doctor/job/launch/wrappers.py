@@ -20,6 +20,8 @@ _VARIABLE = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
 _FILLED = re.compile(r"%(hosts?|rank|[hnu])(?![\w%])")
 _IN_VARIABLE = r"\$\{?PY(?:THON)?\d?(?:_?(?:BIN|CMD|EXE|EXEC|EXECUTABLE))?(?::?[-=][^}]*)?\}?"
 """A variable that holds a Python, by its name."""
+_EXPORTS_ONLY = re.compile(r"\s--export[= ]((?!\S*\b(?:ALL|NIL)\b)\S+)")
+"""What makes srun hand over nothing but the variables that it names."""
 _LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 
 
@@ -97,6 +99,10 @@ def unwrapped(words: Sequence[str], deepest: int = 4) -> InnerCommand | None:
         rest = read_options(words[1:], COMMANDS[name].options).rest
         inner, before = unwrapped(rest, deepest - 1) or _script_in(rest), words[: len(words) - len(rest)]
         lost = (NOT_KNOWN,) if rest and is_open(rest[0]) and not _module_behind(rest) else ()
+        if inner and (only := _EXPORTS_ONLY.search(" ".join(before))):
+            given = (each.partition("=") for each in only[1].split(","))
+            sets = {name: value if equals else None for name, equals, value in given}
+            inner = replace(inner, passes=False, sets={**sets, **inner.sets})
         return inner and replace(inner, outer=(*before, *lost, *inner.outer))
     if name in WRAPPERS:
         return _taken_off(WRAPPERS[name], words[1:])

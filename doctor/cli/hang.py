@@ -102,10 +102,9 @@ def _report(sight: Sight, judgement: Judgement, request: Request, session: HostS
 def _examine(judgement: Judgement, session: HostSession, out: TextIO) -> Report | None:
     asked = suggested(judgement)
     if asked is None:
-        several = sum(suggested(one) is not None for one in judgement.each) > 1
         why = (
             "several jobs ask for one: choose a job"
-            if several
+            if sum(suggested(one) is not None for one in judgement.each) > 1
             else "what was seen does not point below Python"
         )
         announce(f"no check applies: {why}.")

@@ -120,8 +120,7 @@ def _of_report(path: Path, raw: bytes, request: Request) -> EarlierRun:
     mentioned = {name for each in report.findings for name in each.hosts}
     if not names or not all(map(is_host, names)) or not mentioned <= {*names}:
         raise UsageError(f"{path}: is a damaged report: its hosts do not add up.")
-    strict = report.run.strict or request.what.strict
-    failing = {Status.FAIL, *([Status.WARN] if strict else [])}
+    failing = {Status.FAIL, *([Status.WARN] if report.run.strict or request.what.strict else [])}
     known = find_checks(request.what.checks).checks
     failed = [each for each in report.findings if each.status in failing]
     return EarlierRun(

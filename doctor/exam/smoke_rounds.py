@@ -245,9 +245,8 @@ def _run(
     known = {host.name: host for host in collection.order.hosts}
     taking_part = [_with_python(known[name], collection) for name in plan.hosts]
     until = collection.order.until
-    scripts = {h.name: through(smoke_script(h.python), h) for h in taking_part}
     run = SmokeRun(
-        collection.transport.open(scripts, until),
+        collection.transport.open({h.name: through(smoke_script(h.python), h) for h in taking_part}, until),
         plan,
         pythons={host.name: host.python for host in taking_part},
         env={n: "" for n in job.unset if n.endswith("_SOCKET_IFNAME")}

@@ -49,8 +49,7 @@ def way_to(
 
     of_accept = [("--path", path) for path in request.paths]
     of_accept += [("--hosts-at-once", str(request.hosts_at_once))] if request.hosts_at_once else []
-    by_hand = () if request.who.inventory else hosts
-    users = {host.name: host.user for host in by_hand if host.user}
+    users = {host.name: host.user for host in (() if request.who.inventory else hosts) if host.user}
     logins = {host.name: own for host in hosts if (own := tuple(_login(host)))}
     return Way(
         typed(NAMED),

@@ -94,7 +94,6 @@ def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -
     stack = tuple(envelope.FrameEntry(f.name, f.file, f.line, f.source or None) for f in each.frames)
     seen = [EvidenceEntry(f"{f.file}:{f.line}", _frame(f), each.host) for f in each.frames]
     seen += [EvidenceEntry("the ranks that wait", group_words(group)) for group in stands.groups]
-    sure = judgement.confidence.value if status is Status.FAIL else ""
     return entry_of(
         envelope.HangFindingEntry,
         each,
@@ -105,7 +104,7 @@ def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -
         subject=who((each,)),
         where=(entry_of(PlaceEntry, each),),
         cause=each.cause.value,
-        confidence=SURE.get(sure, Confidence.SUSPECT),
+        confidence=SURE.get(judgement.confidence.value if status is Status.FAIL else "", Confidence.SUSPECT),
         headline=f"{who((each,))}: {each.sentence}",
         summary=each.sentence,
         evidence=tuple(seen),

@@ -41,8 +41,7 @@ def judge_alone(checks: Sequence[Check], case: Inputs, reading: Reading, exam: E
     known = {host.name: host for host in reading.recording.hosts}
     results: list[Result] = []
     for host in case.facts.hosts:
-        inside = case.facts.get(host, VIEW) == View.CONTAINER
-        severities = {**case.severities, **(of_host if inside else {})}
+        severities = {**case.severities, **(of_host if case.facts.get(host, VIEW) == View.CONTAINER else {})}
         own = _of([known[host]], case, reading)
         results += judge(local, replace(own, severities=severities, certain_only=True))
     failed = {

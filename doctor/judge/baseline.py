@@ -296,8 +296,7 @@ def _links(reading: Reading, baseline: Baseline, entries: Mapping[str, str]) -> 
     pair = whole.plan.hosts if len(whole.plan.hosts) == 2 else ()
     found: list[SlowerLinks] = []
     for key, own in both.items():
-        of_pair = pair and key in LINKS
-        found += _of_pair(key, own, pair) if of_pair else slower_by_kind(key, own, kinds)
+        found += _of_pair(key, own, pair) if pair and key in LINKS else slower_by_kind(key, own, kinds)
     steady = {
         (host, key): max(was[1], is_now[1]) <= NOISY
         for key in both

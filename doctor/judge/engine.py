@@ -222,8 +222,7 @@ def _judge_cluster(check: Check, case: Inputs) -> Iterator[Result]:
     for missing, hosts in lacking.items():
         yield _without(check, tuple(hosts), missing)
     unknown = [missing for missing in lacking if not missing.absent]
-    compares = check.several_hosts and any(isinstance(need, Fact) for need in check.needs)
-    if compares and len(seen) < 2:
+    if check.several_hosts and len(seen) < 2 and any(isinstance(need, Fact) for need in check.needs):
         if unknown:
             yield Result(check.id, tuple(seen), Status.UNKNOWN, "no two hosts could be compared")
         else:

@@ -166,11 +166,10 @@ def _look(request: Request, below: int, limit: float) -> JobLook:
         return JobLook(NO_JOB, f"No rank of the command was found{silent}.")
     text, files = in_files(page_of(found), hang_report(found, evidence))
     files[".evidence.json"] = encoded(evidence)
-    culprits = frozenset((each.host, each.pid) for each in found.culprits)
     return JobLook(
         found.verdict.value,
         found.sentence,
-        culprits,
+        frozenset((each.host, each.pid) for each in found.culprits),
         text,
         files,
         ranks_elsewhere(found, evidence),

@@ -75,8 +75,7 @@ def read_targets(
         if not (nodesets or listed or local or found):
             stock, listed = _of_table(file, stock)
     named = found or _choose_hosts(nodesets, listed, local, stock, environ)
-    whole = found or named.source.startswith("inventory ")
-    hosts = named.hosts if whole else _with_settings(named, stock)
+    hosts = named.hosts if found or named.source.startswith("inventory ") else _with_settings(named, stock)
     if len(hosts) > MOST_HOSTS:
         raise UsageError(f"{len(hosts):,} hosts are named, but at most {MOST_HOSTS:,} are supported")
     left = _without(hosts, exclude, stock)

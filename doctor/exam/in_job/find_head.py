@@ -111,8 +111,7 @@ def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHe
 
 def another_head(seat: JobRank, found: FoundHead, seconds: float) -> handshake.Endpoint | None:
     """Another place where rank 0 of this job answers; `seconds` is the limit for each place."""
-    others = (port for port in seat.ports if port != found.place.port)
-    for head, port in product(seat.heads, others):
+    for head, port in product(seat.heads, (port for port in seat.ports if port != found.place.port)):
         until = time.monotonic() + seconds
         with suppress(OSError, handshake.Stranger), _connect(head, port, until) as connection:
             return introduce(seat, connection, until).place

@@ -81,6 +81,5 @@ def stackless(evidence: LiveEvidence, job: RunningJob) -> Iterator[str]:
 def _named(members: Sequence[JobMember]) -> str:
     """ "ranks 2-3 on node2" """
     ranks = [member.rank for member in members if member.rank is not None]
-    named = len(ranks) == len(members)
-    whom = ranks_text(ranks, most=MOST) if named else f"{len(members)} processes"
+    whom = ranks_text(ranks, most=MOST) if len(ranks) == len(members) else f"{len(members)} processes"
     return f"{whom} on {fold(dict.fromkeys(member.host for member in members))}"

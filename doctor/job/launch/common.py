@@ -26,8 +26,7 @@ def common_env(launch: Launch) -> Mapping[str, str]:
     ranks were given overrides what their launchers were given.
     """
     agents = [told for told in launch.told if launcher(told)]
-    ranks = [told for told in launch.told if not launcher(told)]
-    return {**_agreed_values(agents), **_agreed_values(ranks)}
+    return {**_agreed_values(agents), **_agreed_values([told for told in launch.told if not launcher(told)])}
 
 
 def _agreed_values(told: Sequence[ProcessEnv]) -> dict[str, str]:

@@ -124,7 +124,8 @@ def _read_file(path: Path, name: str, slots: Slots) -> Launch:
     if is_dump(text):
         return Launch(name, (_of_variables(file, name, *read_dump(text)),), complete=False)
     try:
-        script = read_script(without_comments(text), home, partial(_read_here, text, home))
+        plain = without_comments(text)
+        script = read_script(plain, home, lambda path: _written(path, text, home) or _read_sourced(path))
     except ShellError as error:
         if not is_env_file(text):
             raise InputErrors([Mistake(file, error.line, error.message)]) from None
@@ -289,11 +290,6 @@ def _read_of(one: ShellCommand, script: str, said: str) -> str | None:
     kept = said.endswith(".py") or is_only_given(said, script)
     path = os.path.normpath(os.path.join(one.folder, said))
     return _read_sourced(path) if kept else _written(path, script, one.folder)
-
-
-def _read_here(text: str, home: str, path: str) -> str | None:
-    """A file that a script sources or gives to a launcher, as the script writes it or as it is here."""
-    return _written(path, text, home) or _read_sourced(path)
 
 
 def _written(path: str, text: str, folder: str) -> str | None:

@@ -176,8 +176,7 @@ def _option(wrapper: Wrapper, word: str, rest: list[str]) -> tuple[str, str | No
     if word.startswith("--"):
         if equals:
             return name, value
-        alone = name in wrapper.flags or not rest or rest[0].startswith("-")
-        return name, None if alone else rest.pop(0)
+        return name, None if name in wrapper.flags or not rest or rest[0].startswith("-") else rest.pop(0)
     if set(name) <= set(wrapper.letters) and name[-1:] != wrapper.text:
         return name, None
     if set(name[:-1]) <= set(wrapper.letters) and not equals:

@@ -23,8 +23,7 @@ def read_levels(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
     nodes = fields.objects(root, "rank_list")
     servers = grouped((entry.server, entry) for entry in [_rank(fields, node) for node in nodes])
     if "rank_count" not in root:
-        expected = f'"rank_count": {len(nodes)}'
-        fields.complain(root, None, "rank_count is missing", expected, 'no "rank_count"')
+        fields.complain(root, None, "rank_count is missing", f'"rank_count": {len(nodes)}', 'no "rank_count"')
     counts = tuple(fields.count(root, "rank_count", len(nodes), "ranks in rank_list"))
     found = (Server(id, None, tuple(entries), entries[0].spot) for id, entries in servers.items())
     return replace(frame, servers=tuple(found), counts=counts)

@@ -65,8 +65,7 @@ def repeated_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
         return
     for server, other in repeats(case.table.servers, lambda server: (server.id or None,)):
         message = "server_id is given twice in server_list"
-        actual = f"first on line {other.spot.line}"
-        yield case.flaw(server, "server_id", message, "each server once", actual)
+        yield case.flaw(server, "server_id", message, "each server once", f"first on line {other.spot.line}")
 
 
 def wrong_counts(case: TableRules) -> Iterator[UnplacedFlaw]:

@@ -162,8 +162,7 @@ def _same_person(one: list[JobMember], other: list[JobMember], between: Sequence
     numbers, others = ([m.rank for m in of] for of in (one, other))
     if {*numbers} & {*others} or _hosts(one) & _hosts(other):
         return False
-    worlds = {m.world for m in (*one, *other)}
-    if len(worlds) != 1 or any(
+    if len({m.world for m in (*one, *other)}) != 1 or any(
         m.rank is None or m.world is None or m.rank >= m.world for m in (*one, *other)
     ):
         return False

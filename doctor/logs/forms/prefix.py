@@ -160,8 +160,7 @@ def _counts(labels: list[int]) -> bool:
 def _of_test(labels: list[int], lines: Iterable[str]) -> bool:
     """Whether the labels count tests, as those of ctest: all lines have the same, and name other ranks."""
     owns = [int(own[own.lastindex or 0]) for own in map(_OWN_RANK.search, lines) if own]
-    other = len({*labels}) == 1 and any(own != labels[0] for own in owns)
-    return other or any(map(_NO_TASK.match, lines))
+    return (len({*labels}) == 1 and any(own != labels[0] for own in owns)) or any(map(_NO_TASK.match, lines))
 
 
 def strip(text: str, layout: PrefixLayout, clock: Clock, facts: LineFacts, at: int = 0) -> None:

@@ -56,8 +56,7 @@ class Clock:
         rest = (month, int(values["day"]), int(values["hour"]), int(values["minute"]), second)
         try:
             year = values.get("year")
-            moment = datetime(int(year), *rest) if year else self._latest(rest)
-            seconds = float(timegm(moment.timetuple()))
+            seconds = float(timegm((datetime(int(year), *rest) if year else self._latest(rest)).timetuple()))
         except (ValueError, OverflowError):
             return None, False
         part = (values.get("part") or "").replace(".", "")

@@ -231,8 +231,7 @@ def _host(host: HostReport, report: Report) -> envelope.HostEntry:
 def _finding(found: Finding, report: Report) -> envelope.FindingEntry:
     where = tuple(msgspec.convert(place, envelope.PlaceEntry, from_attributes=True) for place in found.where)
     at = envelope.only(where)
-    of_one = report.checks.scopes.get(found.check) is Scope.HOST and found.hosts
-    seen_on = found.hosts[0] if of_one else None
+    seen_on = found.hosts[0] if report.checks.scopes.get(found.check) is Scope.HOST and found.hosts else None
     return envelope.entry_of(
         envelope.FindingEntry,
         found,

@@ -35,8 +35,7 @@ def loss_drawing(run: JudgedRun, cell: int | None = None, id: str = "losses") ->
         return None
     odd, summary = _odd(replicas), loss_summary(run.result, cell)
     # A fault of the loss belongs to the cell that learned the least.
-    charged = RunNumbers(run).loss_charged and cell == worst_cell(run)
-    good = False if charged else is_enough(summary)
+    good = False if RunNumbers(run).loss_charged and cell == worst_cell(run) else is_enough(summary)
     if good is False and not odd:
         shown = [replace(_mean(replicas, f"{len(replicas)} replicas"), role=LossRole.GUILTY)]
     else:

@@ -137,8 +137,7 @@ def _data_charges(masks: Iterable[SmokeCharge], streams: Iterable[SmokeCharge]) 
 def _moment(charge: SmokeCharge) -> Moment:
     phase = PHASES.index(charge.phase) if charge.phase in PHASES else 0
     if charge.step is None:
-        first = charge.kind == "init" or charge.phase != "train"
-        return (phase, -1.0 if first else float("inf"), 0)
+        return (phase, -1.0 if charge.kind == "init" or charge.phase != "train" else float("inf"), 0)
     within = 0 if charge.check == DATA else WITHIN_STEP.get(charge.kind, AFTER_STEP)
     return (phase, float(charge.step), within)
 

@@ -83,8 +83,7 @@ class _Transfers:
 
         The end that only receives sends notes of a few bytes.
         """
-        long = way == "both" or self.comm.shape.turns
-        pace = TransferPace(LONG_ENOUGH if long else LONG_ENOUGH_ONE_WAY)
+        pace = TransferPace(LONG_ENOUGH if way == "both" or self.comm.shape.turns else LONG_ENOUGH_ONE_WAY)
 
         def send() -> None:
             mine, notes = 0, self._buffer(PING)

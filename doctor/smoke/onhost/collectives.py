@@ -25,13 +25,12 @@ def run(comm: Comm) -> None:
     phase = _Phase(comm)
     for trial in trials(comm.shape, comm.place):
         phase.run(trial)
-    refused = list(dict.fromkeys(phase.unsupported))
     comm.say(
         {
             "ev": "collectives",
             "done": phase.done,
             "wrong": phase.wrong[:_MOST_SAID],
-            "unsupported": refused,
+            "unsupported": list(dict.fromkeys(phase.unsupported)),
             "forming": comm.forming,
             "network": evidence.said(),
         }

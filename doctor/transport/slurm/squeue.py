@@ -45,9 +45,8 @@ class SlurmJob:
         """The variables of a step of this job, without those of another, if this user may start one in it."""
         if len(self.numbers) != 1 or self.uid != os.getuid():
             return None
-        inside = environ.get("SLURM_JOB_ID") == self.numbers[0]
         return {
-            **(environ if inside else own_environment(environ)),
+            **(environ if environ.get("SLURM_JOB_ID") == self.numbers[0] else own_environment(environ)),
             "SLURM_JOB_ID": self.numbers[0],
             "SLURM_JOBID": self.numbers[0],
             "SLURM_JOB_NODELIST": fold(self.nodes),

@@ -1,7 +1,7 @@
 """srun, one task per rank or one per node. Slurm numbers the nodes in its own order."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from doctor.job.launch.allocation import allocated
 from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line
@@ -18,11 +18,6 @@ def _line(start: LaunchParts) -> list[str]:
     words += [f"--ntasks-per-node={each}"] if each else []
     words += [f"--export=ALL,MASTER_ADDR={going.address},MASTER_PORT={going.port}"]
     return [shell_line("srun", *words)]
-
-
-def _order(hosts: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The order of the allocation; outside of one, the order that nodes usually have in Slurm."""
-    return (*allocated(environ), *unfold(fold(hosts)))
 
 
 _COUNT = re.compile(r"(?:[^:$]+:)*(\d+)")
@@ -64,6 +59,10 @@ SRUN = launcher_of(
         "all_gpus": ("SLURM_GPUS",),
     },
     forms={
-        "srun": LaunchForm(_line, lambda choice: set(choice.hosts) <= set(allocated(choice.environ)), _order)
+        "srun": LaunchForm(
+            _line,
+            lambda choice: set(choice.hosts) <= set(allocated(choice.environ)),
+            lambda hosts, environ: (*allocated(environ), *unfold(fold(hosts))),
+        )
     },
 )

@@ -22,8 +22,10 @@ from doctor.api import (
     UnreadableOutput,
     check,
     fold,
+    maybe,
 )
 from doctor.facts.job import LAUNCHES
+from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.job.launch.process_env import Launch
 from doctor.rules.launch_names import remark
 from doctor.rules.machines import votes_of
@@ -69,9 +71,20 @@ must be; others are usable files. "= path" -> what a program or a configuration 
 """
 
 
-@check("launch-files-missing", LAUNCHES, PLAN, NEEDED_FILES, scope=Scope.CLUSTER, damage=Damage.BLOCKED)
+@check(
+    "launch-files-missing",
+    LAUNCHES,
+    PLAN,
+    NEEDED_FILES,
+    maybe(ENVIRONMENT),
+    scope=Scope.CLUSTER,
+    damage=Damage.BLOCKED,
+)
 def launch_files_missing(
-    launches: tuple[Launch, ...], plan: JobPlan, looked: Mapping[str, Mapping[str, str]]
+    launches: tuple[Launch, ...],
+    plan: JobPlan,
+    seen_on: Mapping[str, Mapping[str, str]],
+    logins: Mapping[str, Environment] | None,
 ) -> Iterator[Problem]:
     """A file or folder that the launch names is not on every host, or cannot be used on some.
 
@@ -102,7 +115,11 @@ def launch_files_missing(
         of_devices = {mark.text for process in launch.told for mark in process.marks}
         kinds = {slip.path: slip.kind for slip in launch.slips}
         reached = {process.on for process in launch.told}
-        for path in launch.needs:
+        others = {host for host, login in (logins or {}).items() if login.user and login.user[0] != "root"}
+        looked = {
+            host: said for host, said in seen_on.items() if "root" not in kinds.values() or host not in others
+        }
+        for path in (path for path in launch.needs if kinds.get(path) != "root"):
             kind = kinds.get(path, "")
             hosts = [host for host in plan.names if host in (reached if reached <= {*plan.names} else looked)]
             seen = {host: looked[host].get(path, "") for host in hosts if host in looked}
@@ -167,12 +184,13 @@ def launch_files_differ(
 
     How it is known: each host computes the checksum of the first 256 KB of the .py, .json and .yaml files
     that the launch names by their paths, of four at most. The hosts of the minority are named; without a
-    majority, all are. Files that are meant to be per host (hostfiles, rank tables, what a script sources) are
-    not compared.
+    majority, all are. Files that are meant to be per host (hostfiles, rank tables, configurations of
+    launchers, what a script sources) are not compared.
 
     What to do: copy the file from the host that has the right one to the others.
     """
-    for path in dict.fromkeys(path for launch in launches for path in launch.needs):
+    own = {path.replace("~", HOME, 1) for launch in launches for path in launch.configs}
+    for path in dict.fromkeys(path for launch in launches for path in launch.needs if path not in own):
         sums = {host: said[f"= {path}"] for host, said in looked.items() if f"= {path}" in said}
         votes, tie = votes_of(sums)
         hosts = [*sums] if tie else [host for _, own in votes[1:] for host in own]

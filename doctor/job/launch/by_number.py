@@ -55,7 +55,8 @@ def _numbered(
     name: str, text: str, lines: Sequence[ShellCommand], first: Sequence[str], other: Sequence[str]
 ) -> Iterator[EndpointMention]:
     """The ranks of two hosts that have one number, and numbers of Slurm's tasks that do not begin at 0."""
-    if len({*first}) < len(first) and all(one.command.launcher for one in lines):
+    seats = [(one.on, one.branches, number) for one, number in zip(lines, first, strict=True)]
+    if len({*seats}) < len(seats) and all(one.command.launcher for one in lines):
         yield EndpointMention("twice", "", lines[-1].line, " ".join(lines[-1].words)[:160])
     alone = any(one.command.launcher for one in lines) or not _OF_A_HOST.search(text)
     if {*first} & {*other} and not alone:

@@ -323,13 +323,14 @@ class _Shell(ShellWithScripts):
         before = self.elsewhere, self.hidden, self.environment, self.gone, self.on
         here, to = wrapped.passes and not images and is_known(line[0]), SSH.match(" ".join(line))
         user, _, there = to[1].rpartition("@") if to else ("", "", self.on)
-        self.hidden |= not here and (to is None or self.elsewhere or user != "")
+        self.hidden |= not here and (to is None or self.elsewhere or user not in ("", "root"))
         self.elsewhere, self.on = self.elsewhere or not here, there
         self.environment, self.gone = ("", "") if to else (self.environment, self.gone)
         started = self.starts_inside(wrapped, number)
         self.elsewhere, self.hidden, self.environment, self.gone, outside = before
         for self.on in (there, outside):
             self._need(images if started else ())
+            self._need(["/root"] if started and user == "root" and self.on == there else (), "root")
         return started
 
     def _notice_place(

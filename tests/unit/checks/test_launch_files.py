@@ -6,6 +6,7 @@ import pytest
 
 from checks.launch_files import NEEDED_FILES
 from doctor.api import Capture, UnreadableOutput
+from doctor.facts.software import Environment
 from tests.support.cases import cases
 from tests.support.launches import a_plan, judged, read
 from tests.support.paths import ROOT
@@ -167,3 +168,17 @@ def test_a_script_whose_lines_end_with_cr_is_a_fault_of_its_host(tmp_path: Path)
     ((found,), _) = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
     assert (found.hosts, found.severity) == (("node2",), None)
     assert found.commands == ("sed -i 's/\\r$//' /job/env.sh",)
+
+
+@pytest.mark.parametrize(("user", "accused"), [("root", ("node2",)), ("train", None)])
+def test_paths_of_root_count_if_root_looks_for_them(
+    user: str, accused: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    """To another user, what only root may see looks as if it were not there."""
+    start = "torchrun --nnodes=2 --node_rank=$i --master_addr=node1 /job/train.py"
+    launch = read(tmp_path, f'for i in 1 2; do ssh root@node$i "{start}" & done\nwait\n')
+    logins = {host: Environment({}, user=(user, "0")) for host in ("node1", "node2")}
+    looked: dict[str, dict[str, str]] = {"node1": {}, "node2": {"/job/train.py": "missing:"}}
+    facts = {"missing-files": looked, "environment": logins}
+    found, _ = judged("launch-files-missing", [launch], a_plan(hosts=2), facts)
+    assert [each.hosts for each in found] == ([] if accused is None else [accused])

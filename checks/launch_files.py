@@ -36,7 +36,7 @@ CR_LF = "lines with CR LF"
 ELSEWHERE = ("data", "env", "model", "module", "search")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
 in which Python only searches."""
-BROUGHT = ("read", "file", "volume", "hosts", *ELSEWHERE)
+BROUGHT = ("read", "configured", "file", "volume", "hosts", *ELSEWHERE)
 """What the script, or somebody else, may bring before it is read."""
 SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")
 """Folders of any machine and any container."""
@@ -189,7 +189,7 @@ def launch_files_differ(
 
     What to do: copy the file from the host that has the right one to the others.
     """
-    own = {path.replace("~", HOME, 1) for launch in launches for path in launch.configs}
+    own = {slip.path for launch in launches for slip in launch.slips if slip.kind == "configured"}
     for path in dict.fromkeys(path for launch in launches for path in launch.needs if path not in own):
         sums = {host: said[f"= {path}"] for host, said in looked.items() if f"= {path}" in said}
         votes, tie = votes_of(sums)

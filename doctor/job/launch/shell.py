@@ -457,7 +457,9 @@ class _Shell(ShellWithScripts):
             (f"{folder}/{to.partition('.')[0]}", "module") for of, to in pairs if of in ("-m", "--module")
         ]
         for path, kind in (*read, *_data_in(split), *_of_hub({**self.values, **prefix}, split)):
-            if kind == "read" or not (later or any(f"{path}/".startswith(f"{each}/") for each in own)):
+            if kind in ("read", "configured") or not (
+                later or any(f"{path}/".startswith(f"{each}/") for each in own)
+            ):
                 self._need([path], kind)
         self.lines.append(
             ShellCommand(

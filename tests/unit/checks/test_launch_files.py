@@ -182,3 +182,12 @@ def test_paths_of_root_count_if_root_looks_for_them(
     facts = {"missing-files": looked, "environment": logins}
     found, _ = judged("launch-files-missing", [launch], a_plan(hosts=2), facts)
     assert [each.hosts for each in found] == ([] if accused is None else [accused])
+
+
+def test_configurations_of_launchers_may_differ(tmp_path: Path) -> None:
+    start = "accelerate launch --config_file /job/a.yaml /job/t.py"
+    each = f'for h in node1 node2; do ssh $h "{start}" & done\nwait\n'
+    looked = {f"node{n}": {"= /job/a.yaml": str(n), "= /job/t.py": str(n)} for n in (1, 2)}
+    facts = {"missing-files": looked}
+    found, _ = judged("launch-files-differ", [read(tmp_path, each)], a_plan(hosts=2), facts)
+    assert [each.subject for each in found] == ["/job/t.py"]

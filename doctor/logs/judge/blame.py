@@ -94,7 +94,8 @@ class LogBlame:
 
     def _to_do(self, symptom: Symptom) -> tuple[str, ...]:
         """What the symptom says to type, with what the lines name filled in."""
-        taken = next((each.sighting.taken for each in self.events if each.id == symptom.id), {})
+        own = [each.sighting.taken for each in reversed(self.events) if each.id == symptom.id]
+        taken = {name: said for each in own for name, said in each.items() if said}
         told = self.who or tuple(each.by for each in self.events)
         hosts = dict.fromkeys(host for each in told if (host := each.host))
         return tuple(filled(line, taken, [*hosts]) for line in symptom.remedy)

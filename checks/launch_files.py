@@ -32,7 +32,7 @@ from doctor.rules.machines import votes_of
 from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
-CR_LF = "lines with CR LF"
+CR_LF, NO_INTERPRETER = "lines with CR LF", "a script without its interpreter"
 ELSEWHERE = ("data", "env", "model", "module", "search")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
 in which Python only searches."""
@@ -66,8 +66,9 @@ def _states(capture: Capture) -> Mapping[str, str]:
 
 NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), _states, timeout=4, slow=True)
 """Path -> "missing", also with a colon and the names that begin and end like it if its folder is there, "not
-readable", "a folder", "empty", "lines with CR LF" of a script, or "not executable", which only a program
-must be; others are usable files. "= path" -> what a program or a configuration contains, as a sum.
+readable", "a folder", "empty", "lines with CR LF", "a script without its interpreter", or "not executable",
+which only a program must be; others are usable files. "= path" -> what a program or a configuration contains,
+as a sum.
 """
 
 
@@ -98,7 +99,8 @@ def launch_files_missing(
     below the conda that the script sources. Each host is asked whether they exist, are empty, and may be read
     by this user; nothing is run or read. What ssh starts alike on all hosts of the job is looked for there,
     and with HF_HUB_OFFLINE a well-known model of a hub, in the cache that the script names. A program that
-    mpirun or `torchrun --no-python` starts must be executable, too. What containers mount must be there; a
+    mpirun or `torchrun --no-python` starts must be executable, too. A script must have
+    its interpreter, and no CR at the end of its lines. What containers mount must be there; a
     missing one of `-v` is made, empty, which is a warning. The CPUs and nodes of taskset and numactl, and the
     interfaces that Open MPI is to take, are looked for below /sys. What is inside a container or on another
     machine, what the script or a program that it runs before may create, and paths with an unknown part are
@@ -144,7 +146,7 @@ def launch_files_missing(
                     continue  # launch-devices-absent tells of the devices
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
                 here = here or (kind not in BROUGHT and _is_meant_for(launch, hosts, looked))
-                sure = here or state in (NOT_EXECUTABLE, CR_LF)
+                sure = here or state in (NOT_EXECUTABLE, CR_LF, NO_INTERPRETER)
                 what = "a part of the machine" if kind == "machine" else "a file"
                 how = "is not there" if state == "missing" else "cannot be used"
                 yield Problem(
@@ -234,6 +236,11 @@ def _near(path: str, seen: Iterable[str]) -> str:
 def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
     if state == NOT_EXECUTABLE:
         return (f"chmod +x {_quoted(path)}",)
+    if state == NO_INTERPRETER:
+        return (
+            f"head -n 1 {_quoted(path)}",
+            remark("make the environment anew: it was moved, or its python"),
+        )
     if state == CR_LF:
         return (f"sed -i 's/\\r$//' {_quoted(path)}",)
     if path.startswith("/sys/"):

@@ -13,7 +13,12 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
   elif [ -f "$1" ]; then
     [ -x "$1" ] || h='not executable'
     case "$1" in
-      *.sh|*.bash|*.env) IFS= read -r b <"$1"; case "$b" in *"$r") h='lines with CR LF';; esac;;
+      *.sh|*.bash|*.env|*/bin/torchrun|*/bin/accelerate|*/bin/deepspeed|*/bin/msrun)
+        IFS= read -r b <"$1"
+        case "$b" in
+          *"$r") h='lines with CR LF';;
+          '#!'*) b=${b#??} b=${b# }; [ -x "${b%% *}" ] || h='a script without its interpreter';;
+        esac;;
       *.py|*.json|*.yaml|*.yml) s=$((s+1)); [ $s -gt 4 ] || echo "= $(head -c 262144 "$1" | cksum) $k";;
     esac
   fi

@@ -15,7 +15,22 @@ def test_what_a_shell_says_about_paths(tmp_path: Path) -> None:
     (tmp_path / "nothing.py").write_text("")
     (tmp_path / "accelerate.yaml").write_text("a: 1\n")
     (tmp_path / "env.sh").write_text("A=1\r\n", newline="")
-    names = ("env.sh", "train.py", "wrap.sh", "nothing.py", "", "acelerate.yaml", "data", "gone/away.py")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "torchrun").write_text("#!/no/such/python -s\nmain()\n")
+    (tmp_path / "go.sh").write_text("#! /usr/bin/env bash\n")
+    (tmp_path / "go.sh").chmod(0o755)
+    names = (
+        "bin/torchrun",
+        "go.sh",
+        "env.sh",
+        "train.py",
+        "wrap.sh",
+        "nothing.py",
+        "",
+        "acelerate.yaml",
+        "data",
+        "gone/away.py",
+    )
     paths = [f"{tmp_path}/{name}".rstrip("/") for name in names]
     looks = "\n".join(f"l {shlex.quote(path)}" for path in paths)
     run = subprocess.run(
@@ -23,7 +38,15 @@ def test_what_a_shell_says_about_paths(tmp_path: Path) -> None:
     )
     found = NEEDED_FILES.parse(Capture("missing-files", 0, run.stdout))
     assert [found.get(path, "") for path in paths] == [
-        *("lines with CR LF", "not executable", "", "empty", "a folder"),
+        *(
+            "a script without its interpreter",
+            "",
+            "lines with CR LF",
+            "not executable",
+            "",
+            "empty",
+            "a folder",
+        ),
         *("missing: accelerate.yaml", "missing:", "missing"),
     ]
     sums = {path for path in found if path.startswith("= ")}

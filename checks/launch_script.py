@@ -155,7 +155,7 @@ def _by_host(launch: Launch, slip: Slip, plan: JobPlan, identities: Mapping[str,
     elif (
         (head := plan.head.value) in taken
         and plan.head.source.startswith("--launch")
-        and "RANK" in slip.name
+        and slip.name.endswith("RANK")
         and all(value.isdecimal() for value in taken.values())
         and taken[head] != "0"
         and not any(map(_numbers_itself, launch.told))
@@ -526,11 +526,6 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "a test without blanks around its sign is one word, and always holds",
             "blanks on both sides of the sign",
             'write [ "$A" = "$B" ], with blanks on both sides of the sign',
-        ),
-        "image": (
-            "options of the container stand behind its image: they are taken for the command",
-            "the options before the image",
-            "move the options before the image",
         ),
         "outside": (
             "the program is named by its path on the host, and the container has it elsewhere",

@@ -370,12 +370,15 @@ def _outliers(thing: str, values: Mapping[str, str], what: str) -> Iterator[Prob
     "env-drift",
     ENVIRONMENT,
     PLAN,
+    maybe(LAUNCHES),
     damage=Damage.RISK,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
     several_hosts=True,
 )
-def env_drift(environments: Mapping[str, Environment], plan: JobPlan) -> Iterator[Problem]:
+def env_drift(
+    environments: Mapping[str, Environment], plan: JobPlan, launches: tuple[Launch, ...] | None
+) -> Iterator[Problem]:
     """Variables that matter to the job, or the number of its user, differ between hosts.
 
     Why it matters: a HCCL_ or NCCL_ variable that a start file sets on one host only gives its ranks another
@@ -391,11 +394,14 @@ def env_drift(environments: Mapping[str, Environment], plan: JobPlan) -> Iterato
     for name in sorted(names - plan.env.keys()):
         values = {host: found.variables.get(name, "(not set)") for host, found in environments.items()}
         yield from _outliers(name, values, "value")
+    told = [process for launch in launches or () for process in launch.told]
     for name in plan.vendor.visible if plan.vendor and not plan.allocated else ():
         nothing = HIDE_ALL[not (plan.vendor and plan.vendor.empty_hides) :]
         hides = {host: found.variables.get(name, "0") for host, found in environments.items()}
         hides = {host: value for host, value in hides.items() if value.strip() in nothing}
-        if hides and len(hides) < len(environments) and name not in plan.env:
+        by_launch = any(each.apart or name in (*each.env, *each.unknown) for each in told)
+        kept = name not in (*plan.env, *plan.unset, *plan.lines) and not by_launch
+        if hides and len(hides) < len(environments) and kept:
             yield Problem(
                 f"{name} of the login hides all devices, on this host alone",
                 expected="not set, as on the other hosts",

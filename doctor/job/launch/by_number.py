@@ -7,22 +7,23 @@ from dataclasses import replace
 from doctor.job.launch.endpoint_mentions import EndpointMention
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.one_launch import one_launch
-from doctor.job.launch.shell_flow import ShellCommand
+from doctor.job.launch.shell_flow import SHORT, ShellCommand
 
 Reader = Callable[[Mapping[str, str]], Sequence[ShellCommand]]
 """The commands of a script that starts with these variables."""
-_NUMBER = re.compile(r"\$\{?([1-3])\b|\b([A-Z_]*(?:NODE|RANK|PROCID)[A-Z_]*)\b")
-_OF_A_HOST = re.compile(r"(?i)\b(?:node|machine)(?:_?(?:rank|id|idx|index|no|num|number))?(?:=|\s*[*+)])")
+_NUMBER = re.compile(r"\$\{?([1-3])\b|\b([A-Z_]{0,20}(?:NODE|RANK|PROCID)[A-Z_]{0,20})\b")
+_OF_A_HOST = r"(?i:node|machine)(?:_?(?i:rank|id|idx|index|no|num|number))?"
 _SHARED = ("master_addr", "master_port", "rdzv_endpoint", *MASTERS, *PORTS)
 _MOST, _LONGEST = 6, 20_000
+_DIGITS = re.compile(r"\d+")
 
 
 def by_number(
     text: str, lines: list[ShellCommand], read: Reader
 ) -> tuple[list[ShellCommand], list[EndpointMention]]:
     """The commands of one job, those marked that wait for others, and what is wrong between two hosts."""
-    found = [*dict.fromkeys(one or other for one, other in _NUMBER.findall(text))][:_MOST]
-    for name in found if len(text) < _LONGEST and not all(map(_number, lines)) else ():
+    words = _NUMBER.findall(text) if len(text) < _LONGEST and not all(map(_number, lines)) else ()
+    for name in [*dict.fromkeys(one or other for one, other in words)][:_MOST]:
         pair = [one_launch(read({name: number}))[0] for number in "01"]
         first, other = ([*map(_number, each)] for each in pair)
         if first != other and len(first) == len(other) == len(lines) and all((*first, *other)):
@@ -44,7 +45,8 @@ def _compared(first: Sequence[ShellCommand], other: Sequence[ShellCommand]) -> I
         alone = "1" in (own.get("nnodes"), own.get("WORLD_SIZE"))
         for name in _SHARED:
             value, another = own.get(name, "$"), theirs.get(name, "$")
-            if value != another and "$" not in value + another and not alone:
+            alike = _DIGITS.sub("", value) == _DIGITS.sub("", another)
+            if value != another and alike and "$" not in value + another and not alone:
                 said = (
                     f"{name if name.isupper() else f'--{name}'}={value} on one host and {another} on the next"
                 )
@@ -56,11 +58,12 @@ def _numbered(
 ) -> Iterator[EndpointMention]:
     """The ranks of two hosts that have one number, and numbers of Slurm's tasks that do not begin at 0."""
     seats = [(one.on, one.branches, number) for one, number in zip(lines, first, strict=True)]
-    if len({*seats}) < len(seats) and all(one.command.launcher for one in lines):
+    at_once = lines[-1].passed - lines[0].passed <= SHORT
+    if len({*seats}) < len(seats) and at_once and all(one.command.launcher for one in lines):
         yield EndpointMention("twice", "", lines[-1].line, " ".join(lines[-1].words)[:160])
-    alone = any(one.command.launcher for one in lines) or not _OF_A_HOST.search(text)
-    if {*first} & {*other} and not alone:
+    of_host = re.fullmatch(_OF_A_HOST, name) or re.search(rf"\b{_OF_A_HOST}=[\"']?\$\{{?{name}\b", text)
+    if {*first} & {*other} and of_host and not any(one.command.launcher for one in lines):
         said = f"RANK={','.join(first)} on one host and {','.join(other)} on the next"
         yield EndpointMention("same ranks", "", lines[0].line, said)
-    if name in ("SLURM_NODEID", "SLURM_PROCID") and "0" not in first:
+    if name in ("SLURM_NODEID", "SLURM_PROCID") and (first[0], other[0]) == ("1", "2"):
         yield EndpointMention("late number", "", lines[0].line, f"{first[0]} where {name} is 0")

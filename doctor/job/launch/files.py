@@ -49,10 +49,7 @@ _HERE = re.compile(
     r"(?ms)^[ \t]*cat[ \t]*(?:>(?!>)(?P<to>[^\n<>]+))?<<-?[ \t]*\\?['\"]?(?P<end>\w+)['\"]?[ \t]*"
     r"(?:>(?!>)(?P<or_to>[^\n<>]+))?\n(?P<body>.{0,4000}?)\n[ \t]*(?P=end)[ \t]*$"
 )
-_ECHOED = re.compile(
-    r"(?m)^(?:echo|printf)[ \t]+(?:-e[ \t]+)?(['\"]?)([^\n'\"]*)\1[ \t]*>{1,2}"
-    r"[ \t]*['\"]?([\w./-]+)['\"]?[ \t]*$"
-)
+_ECHOED = re.compile(r"(?m)^(?:echo|printf) (.{1,300}?)>{1,2} ?['\"]?([\w./-]{1,200})['\"]?$")
 """A line that a script surely writes to a file, as it begins at the margin."""
 _SLOTS = re.compile(r"\s*([\w.-]{1,255})(?:(?:\s+slots=|:)(\d{1,4}))?\s*")
 """A line of a hostfile that the script writes."""
@@ -203,7 +200,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     unread += other_jobs(_processes(others, script, name, home, slots))
     needs = [each for each in script.needs if each[1] != "hosts" or not Path(each[0]).exists()]
     scheduled = is_scheduled(script.text)
-    again = runs_on_others(text) or re.search(r"\beval\b|\s-\w*c\b|envsubst|<<", script.text)
+    again = runs_on_others(text) or re.search(r"\beval\b|\s-\w*c\b|envsubst|<<|\$\{\w+/", script.text)
     said = [each for each in script.slips if each.needed or not scheduled]
     said = [each for each in said if each.kind != "literal" or not again]
     said = said if "kubectl" not in script.text else []
@@ -295,10 +292,10 @@ def _read_of(one: ShellCommand, script: str, said: str) -> str | None:
 def _written(path: str, text: str, folder: str) -> str | None:
     """What the script writes to a file by a here-document or line by line, if nothing else changes it."""
     said = [
-        each for each in _ECHOED.finditer(text) if os.path.normpath(os.path.join(folder, each[3])) == path
+        each for each in _ECHOED.finditer(text) if os.path.normpath(os.path.join(folder, each[2])) == path
     ]
     if said and is_only_given(path, reduce(lambda left, each: left.replace(each[0], ""), said, text)):
-        return "\n".join(each[2].replace("\\n", "\n") for each in said)
+        return "\n".join(each[1].removeprefix("-e ").strip(" '\"").replace("\\n", "\n") for each in said)
     for found in _HERE.finditer(text):
         names = re.findall(r"[\w./-]+", found["to"] or found["or_to"] or "")
         here = [os.path.normpath(os.path.join(folder, name)) for name in names]

@@ -132,7 +132,19 @@ def _at(text: str, kind: str, place: int, words: str = "", like: str = "", name:
         line + 1,
         words or text.split("\n")[line].strip()[:160],
         needed=not name
-        and kind not in ("unread", "limit", "short", "pinned", "forward", "shared", "cluster", "folded"),
+        and kind
+        not in (
+            "unread",
+            "limit",
+            "short",
+            "pinned",
+            "forward",
+            "shared",
+            "cluster",
+            "folded",
+            "outside",
+            "glued",
+        ),
         like=like,
     )
 
@@ -265,11 +277,12 @@ def _of_hosts(command: str) -> Iterator[tuple[str, str, str]]:
     bare = re.sub(r"(\s-[evwu]\s+|=)[\"']?\$\S+", " ", own[1] if own else "")
     if own and makes and " run " in command and not _REACHED.search(bare):
         yield "network", "", ""
-    (program, *_) = [*re.findall(r"\s(/\S+\.py)\b", command), ""]
-    pairs = _PAIRS.findall(own[1]) if own and makes and "$" not in own[1] else ()
-    inside = any(program.startswith(f"{there}/") for _, there in pairs)
+    (program, *_) = [*re.findall(r"\s(\S+\.py)\b", command), ""]
+    clear = own and makes and not re.search(r"[$\"']|--mount|--volumes|-v/", own[1])
+    pairs = _PAIRS.findall(own[1]) if own and clear else ()
+    inside = any(f"{program}/".startswith(f"{there}/") for _, there in pairs)
     for here, there in pairs if not inside else ():
-        if program.startswith(f"{here}/"):
+        if here.count("/") > 1 and program.startswith(f"{here}/"):
             yield "outside", f"-v {here}:{there} … {program}", there + program.removeprefix(here)
     for found in _MOUNTED.finditer(own[1]) if own and engine and command.startswith(engine[1]) else ():
         yield "volume" if makes and found[1] else "bind", found[1] or found[2], ""

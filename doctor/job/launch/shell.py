@@ -143,7 +143,14 @@ def read_script(
         tuple(shell.strange)[:_MOST_STRANGE],
         shell.last,
         found.whole,
-        (*map(found.shown, shell.noticed), *(() if unread else shell.slips_of(found))),
+        (
+            *(
+                found.shown(each)
+                for each in shell.noticed
+                if each.kind != "late" or found.whole.count(each.name) < 3
+            ),
+            *(() if unread else shell.slips_of(found)),
+        ),
         needs=tuple(need for need in needs if not _may_be_made(*need, found.whole)),
     )
 
@@ -212,13 +219,13 @@ class _Shell(ShellWithScripts):
             prefix[name] = value
             at += used
         if at < len(words):
+            parts = (
+                part for word in words[at:] for part in word.parts if part.kind not in ("text", "dynamic")
+            )
             filled = {
-                part.text
-                for word in words[at:]
-                for part in word.parts
-                if part.kind not in ("text", "dynamic")
+                part.text for part in parts if part.default is None and isinstance(prefix.get(part.text), str)
             }
-            for name in sorted(filled & prefix.keys() - self.values.keys()):
+            for name in sorted(filled & _NEEDED - self.values.keys()):
                 self.notice("late", name, words[0].line)
             self._command(words[at:], prefix)
         else:
@@ -273,6 +280,7 @@ class _Shell(ShellWithScripts):
             handed = any(re.search(_NAMES["sets"].pattern + own, word) for word in line)
             self.lost = set() if handed else {*_NAMED.findall(texts)} & self.values.keys() - _OF_A_SHELL
             self.lost -= {name.partition("ENV_")[2] for name in self.values}  # APPTAINERENV_NAME
+            self.lost -= {name for name in self.lost if wrapped.outer and name.startswith("SLURM_")}
         if wrapped and self.given(prefix, lambda: self._starts_elsewhere(line, wrapped, words[0].line)):
             if spread and (drawn := drawn_by_each(texts.strip(), " ".join(line))):
                 self.notice("draws", drawn, words[0].line)
@@ -385,7 +393,8 @@ class _Shell(ShellWithScripts):
         says = [*takewhile({"echo", "printf"}.__contains__, names)]
         alone = bool(rows) and rows[0][:1] not in (["{"], ["then"])
         asked = [str(expand.one(word.parts, self.values)) for word in words if word.plain != "!"]
-        if names[len(says) :][:1] == ["exit"] and not (says and alone) and {*asked[1:2]} & _THERE:
+        plain = not self.lines and len(asked) < 5  # before the launch, and with one condition
+        if plain and names[len(says) :][:1] == ["exit"] and not (says and alone) and {*asked[1:2]} & _THERE:
             self._need(asked[2:3])
 
     def _by_variables(self, prefix: Mapping[str, expand.Value], line: Sequence[str]) -> tuple[str, ...]:
@@ -443,7 +452,8 @@ class _Shell(ShellWithScripts):
         white = seen.get("HCCL_WHITELIST_DISABLE")
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
-        said = " ".join((*line, *(f"{name}={to}" for name, to in seen.items()), ""))
+        before = takewhile(lambda word: not word.endswith(".py"), line)
+        said = " ".join((*before, *(f"{name}={to}" for name, to in seen.items()), ""))
         self._need((path + each for path, words in _MACHINE for each in words.findall(said)), "machine")
         if programs and programs[0][:1] != "/" and here and not self.brings:
             self._need([expand.moved(folder, programs[0]) or ""], "file")

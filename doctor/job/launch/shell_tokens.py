@@ -69,7 +69,7 @@ _OPERATOR = re.compile(r";;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\||[()]")
 _REDIRECTION = re.compile(r"&?(?:<<<|<<-?|<>|>>|>\||>&|<&|<|>)")
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _SHELL = r"(?:\S*/)?(?:ba|da|k|z)?sh"
-_READS = re.compile(rf"(?: |^){_SHELL}(?: -[ls]+)*(?:(?<=s)(?: [^\s-].*)?)?$")
+_READS = re.compile(rf"(?: |^){_SHELL}(?: -[ls]+)*(?:(?<=s)(?: [^\s-].{{0,200}})?)?$")
 """The end of a command that reads a script from its input."""
 SSH = re.compile(r"ssh(?: -[46AaCfGgKkMNnqsTtVvXxYy]+| -[A-Za-z] ?\S+)* ([^\s-]\S*)")
 _SPECIAL = re.compile(r"\$[0-9@*#?$!-]")
@@ -175,7 +175,7 @@ class _TokenReader:
         if SSH.fullmatch(_READS.sub("", written)):
             del self.found[len(self.found) - (at + 1 if shell else 0) :]
             self.found.append(document)
-        elif shell:
+        elif shell and not (given and written.startswith("ssh ")):
             del self.found[len(self.found) - at :]
             self.found += (
                 Word((_text("-c"),), self.line),

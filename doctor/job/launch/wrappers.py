@@ -20,7 +20,7 @@ _VARIABLE = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
 _FILLED = re.compile(r"%(hosts?|rank|[hnu])(?![\w%])")
 _IN_VARIABLE = r"\$\{?PY(?:THON)?\d?(?:_?(?:BIN|CMD|EXE|EXEC|EXECUTABLE))?(?::?[-=][^}]*)?\}?"
 """A variable that holds a Python, by its name."""
-_EXPORTS_ONLY = re.compile(r"\s--export[= ]((?!\S*\b(?:ALL|NIL)\b)\S+)")
+_EXPORTS_ONLY = re.compile(r"(?i)\s--export[= ]((?!\S*\b(?:ALL|NIL)\b)\S+)")
 """What makes srun hand over nothing but the variables that it names."""
 _LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 

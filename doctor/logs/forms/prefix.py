@@ -45,7 +45,7 @@ _SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(rf"{DATED}(?= [^\s\[]{{1,64}
 _GREP = re.compile(
     r"[\w./@+-]{1,200}\.txt:\d{1,9}(?=\[ {0,8}\d{1,9}\.\d{1,6}\] )"
     r"|[\w./@+-]{1,200}\.(?:log|txt|out|err)(?P<by>[:-])(?:\d{1,9}(?P=by))?(?=\S)"
-    r"|(?:\d{1,9}[:-]|E {3})(?=(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Interrupt): )"
+    r"|\d{1,9}[:-](?=(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Interrupt): )"
     r"|(?:[\w./@+-]{1,200}?[:-])??(?:\d{1,9}[:-])?"
     r"(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\(|\[ {0,8}\d{1,9}\.\d{1,6}\] "
     r"|NVRM: |\[rank\d|Traceback \(most|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:"

@@ -27,7 +27,10 @@ _SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fau
 _OVER = dict(str.split(row) for row in table(__file__, "recovery.txt")[0])
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
 events in their order, so only what one rank said is compared by its place."""
-_LATER = ("nccl-ready", "ray-restored", "supervisor-program-runs", "kernel-nfs-back", "kernel-lustre-back")
+_LATER = (
+    *("nccl-ready", "ray-restored", "supervisor-program-runs", "kernel-nfs-back", "kernel-lustre-back"),
+    *("ceph-well", "kubernetes-node-ready", "slurm-node-back"),
+)
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _FORGIVEN = frozenset(map(SuspectKind, ["waits", "closed", "after", "link", "absent", "confirms"]))
 AFTER_END = 20

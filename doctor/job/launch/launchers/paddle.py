@@ -21,7 +21,7 @@ def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
 
 PADDLE = launcher_of(
     "paddle",
-    options=options_of("paddle", abbreviated=True, shared=("nnodes", "master"), defaults={"nnodes": "1"}),
+    options=options_of("paddle", abbreviated=True, shared=("nnodes", "master"), variables="PADDLE_"),
     master=_master,
     derived=_derived,
     port=lambda agent: (met := _master(agent)) and LaunchNumber(met.said, met.port),

@@ -252,11 +252,6 @@ OWN = {
         "ranks of its own",
         "multiply the number of the host by the number of its ranks",
     ),
-    "twice": (
-        "one host starts several launchers with its number and one master: they are taken for one",
-        "one launcher",
-        "give each job a port of its own for its master, or start one launcher on each host",
-    ),
     "late number": (
         "the numbers of the hosts do not begin at 0: none of them is the first",
         "a number from 0 on",

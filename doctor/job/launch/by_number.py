@@ -7,14 +7,16 @@ from dataclasses import replace
 from doctor.job.launch.endpoint_mentions import EndpointMention
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.one_launch import one_launch
-from doctor.job.launch.shell_flow import SHORT, ShellCommand
+from doctor.job.launch.shell_flow import ShellCommand
 
 Reader = Callable[[Mapping[str, str]], Sequence[ShellCommand]]
 """The commands of a script that starts with these variables."""
 _NUMBER = re.compile(r"\$\{?([1-3])\b|\b([A-Z_]{0,20}(?:NODE|RANK|PROCID)[A-Z_]{0,20})\b")
 _OF_A_HOST = r"(?i:node|machine)(?:_?(?i:rank|id|idx|index|no|num|number))?"
 _SHARED = ("master_addr", "master_port", "rdzv_endpoint", *MASTERS, *PORTS)
-_MOST, _LONGEST = 6, 20_000
+_MOST = 6
+_LONG = re.compile(r"(?s)\A.{20000}|\bwhile\s+(?:true|:)")
+"""What takes long to read several times."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -22,7 +24,7 @@ def by_number(
     text: str, lines: list[ShellCommand], read: Reader
 ) -> tuple[list[ShellCommand], list[EndpointMention]]:
     """The commands of one job, those marked that wait for others, and what is wrong between two hosts."""
-    words = _NUMBER.findall(text) if len(text) < _LONGEST and not all(map(_number, lines)) else ()
+    words = _NUMBER.findall(text) if not _LONG.search(text) and not all(map(_number, lines)) else ()
     for name in [*dict.fromkeys(one or other for one, other in words)][:_MOST]:
         pair = [one_launch(read({name: number}))[0] for number in "01"]
         first, other = ([*map(_number, each)] for each in pair)
@@ -57,10 +59,6 @@ def _numbered(
     name: str, text: str, lines: Sequence[ShellCommand], first: Sequence[str], other: Sequence[str]
 ) -> Iterator[EndpointMention]:
     """The ranks of two hosts that have one number, and numbers of Slurm's tasks that do not begin at 0."""
-    seats = [(one.on, one.branches, number) for one, number in zip(lines, first, strict=True)]
-    at_once = lines[-1].passed - lines[0].passed <= SHORT
-    if len({*seats}) < len(seats) and at_once and all(one.command.launcher for one in lines):
-        yield EndpointMention("twice", "", lines[-1].line, " ".join(lines[-1].words)[:160])
     of_host = re.fullmatch(_OF_A_HOST, name) or re.search(rf"\b{_OF_A_HOST}=[\"']?\$\{{?{name}\b", text)
     if {*first} & {*other} and of_host and not any(one.command.launcher for one in lines):
         said = f"RANK={','.join(first)} on one host and {','.join(other)} on the next"

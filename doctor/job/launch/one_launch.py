@@ -8,7 +8,7 @@ from doctor.job.launch.launcher import LauncherAgent
 from doctor.job.launch.launchers import PORTS, RANK_NAMES
 from doctor.job.launch.shell_flow import SHORT, ShellCommand
 
-_HOSTS = ("include", "hostfile", "master_addr")
+_HOSTS = ("include", "hostfile", "master_addr", "rdzv_endpoint", "rdzv_id")
 
 
 def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[ShellCommand]]:
@@ -103,7 +103,8 @@ def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:
         one and other and one != other for one, other in zip(_ports(line), _ports(rank), strict=False)
     )
     hosts = [[_given(each, name).partition(":")[0] for name in _HOSTS] for each in (line, rank)]
-    elsewhere |= alone and ((not line.apart and rank.passed - line.passed > SHORT) or hosts[0] != hosts[1])
+    elsewhere |= alone and not line.apart and rank.passed - line.passed > SHORT
+    elsewhere |= (alone or host) and hosts[0] != hosts[1]
     return (alone or host or bool(_numbers(line))) and _numbers(line) == _numbers(rank) and elsewhere
 
 

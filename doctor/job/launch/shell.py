@@ -389,7 +389,9 @@ class _Shell(ShellWithScripts):
     def tested(self, words: list[Word], then: Sequence[SimpleCommand]) -> None:
         """What `[ -d PATH ] || exit` looks for must be there, or `if [ ! -d PATH ]; then exit; fi`."""
         rows = [[word.plain for word in each.words] for each in then]
-        names = [name for row in rows for name in [*({*row[:1]} - {"{", "then"} or row[1:2])]]
+        names = [
+            name for row in rows for name in [*({*row[:1]} - {"{", "then"} or row[1:2])] if row[-1] != "0"
+        ]
         says = [*takewhile({"echo", "printf"}.__contains__, names)]
         alone = bool(rows) and rows[0][:1] not in (["{"], ["then"])
         asked = [str(expand.one(word.parts, self.values)) for word in words if word.plain != "!"]

@@ -1,4 +1,4 @@
-"""The table of launchers: one file and one row each, and what is derived from all rows.
+"""The table of launchers: one row each, a file if it is more than words, and what is derived from all rows.
 
 The order counts. If a process has the variables of several rows, the first row gives its rank: what started
 the rank comes before what started that launcher. If several forms fit, the last one is printed.
@@ -7,21 +7,17 @@ the rank comes before what started that launcher. If several forms fit, the last
 from collections.abc import Mapping
 
 from doctor.job.launch.forms import LaunchForm
-from doctor.job.launch.launcher import MASTER, Launcher, RankVariables, Role
+from doctor.job.launch.launcher import MASTER, Launcher, RankVariables, Role, launcher_of, options_of
 from doctor.job.launch.launchers.accelerate import ACCELERATE
 from doctor.job.launch.launchers.composer import COMPOSER
 from doctor.job.launch.launchers.deepspeed import DEEPSPEED
-from doctor.job.launch.launchers.horovodrun import HOROVODRUN
 from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.job.launch.launchers.msrun import MSRUN
 from doctor.job.launch.launchers.paddle import PADDLE
 from doctor.job.launch.launchers.plain import PLAIN
-from doctor.job.launch.launchers.rank_table import RANK_TABLE
-from doctor.job.launch.launchers.ray import RAY
 from doctor.job.launch.launchers.srun import SRUN
 from doctor.job.launch.launchers.torch_npu_run import TORCH_NPU_RUN
 from doctor.job.launch.launchers.torchrun import TORCHRUN
-from doctor.job.launch.launchers.torchx import TORCHX
 
 LAUNCHERS: tuple[Launcher, ...] = (
     TORCHRUN,
@@ -30,12 +26,12 @@ LAUNCHERS: tuple[Launcher, ...] = (
     ACCELERATE,
     COMPOSER,
     PADDLE,
-    RANK_TABLE,
+    launcher_of("rank table"),
     MSRUN,
     MPIRUN,
-    HOROVODRUN,
-    TORCHX,
-    RAY,
+    launcher_of("horovodrun", options=options_of("horovodrun")),
+    launcher_of("torchx"),
+    launcher_of("ray"),
     PLAIN,
     SRUN,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from doctor.api import Ask, Capture, Fact, Read, Run, UnreadableOutput, files
+from doctor.api import Capture, Fact, Read, Run, UnreadableOutput, files
 from doctor.text.hostprogram import host_program
 from doctor.text.nodeset import is_ip
 
@@ -59,21 +59,17 @@ def _links(capture: Capture) -> Mapping[str, Counters]:
             values.setdefault(place[1], {})[place[2]] = text.strip()
     links = {}
     for name, seen in values.items():
-        speed = seen.get("speed", "")
+        speed, flags = seen.get("speed", ""), seen.get("flags", "")
         links[name] = Counters(
             mtu=_number(seen.get("mtu", "")),
             speed=int(speed) if re.fullmatch(r"[1-9]\d{0,7}", speed) else None,
             errors=sum(_number(seen.get(key, "")) for key in ("rx_errors", "tx_errors", "rx_crc_errors")),
             mac=seen.get("address", "").lower(),
             lower=_number(seen.get("iflink", "")),
-            down=seen.get("operstate", "") in ("down", "lowerlayerdown") or _is_off(seen.get("flags", "")),
+            down=seen.get("operstate", "") in ("down", "lowerlayerdown")
+            or (re.fullmatch(r"0x[0-9a-f]{1,8}", flags) is not None and not int(flags, 16) & _UP),
         )
     return links
-
-
-def _is_off(flags: str) -> bool:
-    """Whether flags, as "0x9", say that the interface is not up."""
-    return bool(re.fullmatch(r"0x[0-9a-f]{1,8}", flags)) and not int(flags, 16) & _UP
 
 
 def _number(text: str) -> int:
@@ -261,11 +257,6 @@ takes long, they are resolved one by one, because the output does not show which
 the probe itself ends all of it soon."""
 
 
-def _ask_names(ask: Ask) -> str:
-    """The script that resolves the names, the host's own first: a dead DNS server may end the list early."""
-    return _LOOK_UP.replace("NAMES", " ".join(shlex.quote(name) for name in ask.names))
-
-
 def _names(capture: Capture) -> ResolvedNames:
     found: dict[str, list[str]] = {}
     own = ""
@@ -288,4 +279,6 @@ def _names(capture: Capture) -> ResolvedNames:
 
 
 _is_address = lru_cache(4096)(is_ip)
-NAMES = Fact("names", Run(_ask_names), _names, timeout=12, slow=True, partial=True)
+_ASK = Run(lambda ask: _LOOK_UP.replace("NAMES", " ".join(map(shlex.quote, ask.names))))
+"""The host's own name is first: a dead DNS server may end the list early."""
+NAMES = Fact("names", _ASK, _names, timeout=12, slow=True, partial=True)

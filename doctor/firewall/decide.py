@@ -121,8 +121,9 @@ class Ruleset:
         try:
             for packet in packets:
                 fate = Fate(alive=states)
-                for side in _sides(packet):
-                    fate = self._travel(side, fate.alive, budget)
+                # Over the loopback a packet leaves this host and enters it again.
+                for side in (False, True) if packet.loopback else (packet.incoming,):
+                    fate = self._travel(replace(packet, incoming=side), fate.alive, budget)
                     if fate.ends:
                         return stopped(fate, packet)
                 if packet is packets[0]:
@@ -191,11 +192,6 @@ def _same(listed: RuleTable, saved: RuleTable | None) -> bool:
 
 def _shape(chain: Chain) -> tuple[object, ...]:
     return len(chain.rules), chain.hook and (chain.hook.name, chain.hook.policy)
-
-
-def _sides(packet: Packet) -> list[Packet]:
-    """The packet on each side: over the loopback it leaves this host and enters it again."""
-    return [replace(packet, incoming=side) for side in (False, True)] if packet.loopback else [packet]
 
 
 def _cuts(rule: Rule, fields: Sequence[Field]) -> Iterator[int]:

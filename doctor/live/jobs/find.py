@@ -54,9 +54,8 @@ def chosen(jobs: Sequence[RunningJob], choice: JobChoice) -> tuple[RunningJob, .
     found, pid, number = list(jobs), choice.pid, choice.slurm_job
     if pid is not None:
         found = [job for job in found if pid in {m.pid for m in (*job.ranks, *job.helpers)}]
-        found = found or [
-            job for job in jobs if pid in {each for m in job.ranks for each in m.above or _parent(m)}
-        ]
+        above = {id(job): {each for m in job.ranks for each in m.above or (m.parent,)} for job in jobs}
+        found = found or [job for job in jobs if pid in above[id(job)] - {1}]  # process 1 adopts orphans
     if choice.master_port is not None:
         end = f":{choice.master_port}"
         found = [job for job in found if any(member.master.endswith(end) for member in job.ranks)]
@@ -78,11 +77,6 @@ def chosen_starts(starts: Sequence[StartingJob], choice: JobChoice) -> tuple[Sta
         and (port is None or str(port) in {each.master.port for each in job.starters})
         and choice.user in (None, job.user)
     )
-
-
-def _parent(rank: JobMember) -> tuple[int, ...]:
-    """Its parent, unless that is process 1, which adopts all orphans."""
-    return (rank.parent,) if rank.parent > 1 else ()
 
 
 def _job(part: JobPart, seen: dict[str, HostEvidence]) -> RunningJob:

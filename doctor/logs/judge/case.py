@@ -13,7 +13,7 @@ from doctor.logs.judge.job_facts import JobFacts
 from doctor.logs.judge.kernel_events import of_others
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, PartyMaps, places_of, tasks_start_ranks
-from doctor.logs.judge.recovery import Recovery, Steps, differing, forgiven, got_over, lacks_effect
+from doctor.logs.judge.recovery import Recovery, Steps, differing, forgiven, got_over, lacks_effect, outdone
 from doctor.logs.model import CUT, HINT, OF_OTHERS, Form, LogLine, Logs, Party
 from doctor.logs.steps import says_trained
 
@@ -162,7 +162,7 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     found = differing(found)
     recovery = Recovery(found, files, steps, clocks, logs.curves)
     found = [recovery.weighed(each) for each in found]
-    found = [each for each in found if not got_over(each, logs.sightings)]
+    found = [each for each in found if not (got_over(each, logs.sightings, found) or outdone(each, found))]
     found = _best(found)
     if tasks_start_ranks(logs):
         found = list(map(without_tasks, found))

@@ -189,16 +189,33 @@ def _of(sighting: Sighting) -> str | None:
     return sighting.taken.get("pod", sighting.taken.get("which_program"))
 
 
-def got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
-    """Whether an event about the same pod, or a later line of the same rank, shows that it went on."""
+def got_over(event: Event, sightings: Iterable[Sighting], found: Iterable[Event]) -> bool:
+    """Whether an event about the same pod, or a later line of the same rank, shows that it went on and did
+    no harm before.
+    """
     later, last = _OVER.get(event.id), event.sighting.last
     pod = _of(event.sighting)
+    harm = [one.line for one in found if last.form is Form.KERNEL and explains(event, one)]
     return later is not None and any(
         each.symptom.id == later
         and each.last.file == last.file
         and pod in (None, _of(each))
         and (later not in _LATER or (each.last.who == last.who and each.last.number > last.number))
+        and not any(line.file == last.file and line.number < each.last.number for line in harm)
         for each in sightings
+    )
+
+
+def outdone(event: Event, found: Iterable[Event]) -> bool:
+    """Whether it is what healthy logs show, too, and another cause ended its program with an exception."""
+    last, warns = event.sighting.last, event.sighting.symptom.needs in ("last", "end", "no-step")
+    raised = (each for each in found if warns and is_raised(each.line) and not each.sighting.symptom.needs)
+    return any(
+        event.kind is each.kind is SuspectKind.ROOT
+        and each.line.file == last.file
+        and each.line.number > last.number
+        and not (explains(event, each) or apart(each.by, event.by))
+        for each in raised
     )
 
 

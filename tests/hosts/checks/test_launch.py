@@ -126,6 +126,29 @@ def test_a_host_without_the_image(examine: Examiner) -> None:
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
 
 
+def test_a_host_with_another_program(examine: Examiner) -> None:
+    """The host that missed a change is named, and nobody once it has the program of the others. Of two hosts
+    nobody knows which is right.
+    """
+    path = examine.folder / "run.sh"
+    line = STARTED.format("--master_addr=node1").replace("--nnodes=2", "--nnodes=3")
+    path.write_text(line.replace("train.py", "/srv/train.py"))
+    for name, layers in (("node1", 8), ("node2", 4), ("node3", 8)):
+        examine.lab[name].write("/srv/train.py", f"LAYERS = {layers}\n")
+    argv = (*ALONE, "--launch", str(path))
+    outcome = examine(*argv, hosts="node[1-3]")
+    (found,) = assert_only(outcome, "launch-files-differ", ["node2"], "warn")
+    assert (found["subject"], outcome.code) == ("/srv/train.py", 0)
+    verify = found["verify"].split()
+    examine.lab["node2"].write("/srv/train.py", "LAYERS = 8\n")
+    outcome = examine(*argv, hosts="node[1-3]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+    assert "launch-files-differ" in verify
+    path.write_text(path.read_text().replace("--nnodes=3", "--nnodes=2"))
+    examine.lab["node2"].write("/srv/train.py", "LAYERS = 4\n")
+    assert_only(examine(*argv, hosts="node[1-2]"), "launch-files-differ", ["node1", "node2"], "warn")
+
+
 @cases
 def test_a_host_without_what_the_launch_names(
     line: str, files: list[str], lost: str, examine: Examiner

@@ -73,7 +73,7 @@ def event_of(sighting: Sighting, file: LogFile, places: PartyMaps, writer: Write
     line, taken, symptom = sighting.first, sighting.taken, sighting.symptom
     of_nobody = not _OF_NOBODY.isdisjoint((symptom.family, symptom.id))
     by = Party(host=line.who.host) if of_nobody else writer(line)
-    by = Party() if symptom.id in ("kubernetes-container-ended", "mpi-ssh-host-key") else by
+    by = Party() if symptom.id in ("kubernetes-container-ended", "mpi-ssh-host-key", "ceph-slow") else by
     about = tuple(places.settled(each, None) for each in (*named(taken), *_not_ready(taken, file)))
     guilty = tuple(places.settled(each, None) for each in named(taken, "guilty_"))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))

@@ -194,13 +194,15 @@ def got_over(event: Event, sightings: Iterable[Sighting], found: Iterable[Event]
     no harm before.
     """
     later, last = _OVER.get(event.id), event.sighting.last
-    pod = _of(event.sighting)
+    pod, host = _of(event.sighting), event.sighting.taken.get("guilty_host")
     harm = [one.line for one in found if last.form is Form.KERNEL and explains(event, one)]
     return later is not None and any(
         each.symptom.id == later
         and each.last.file == last.file
         and pod in (None, _of(each))
-        and (later not in _LATER or (each.last.who == last.who and each.last.number > last.number))
+        and host in (None, each.taken.get("guilty_host", host))
+        and (later not in _LATER or each.last.number > last.number)
+        and (later not in _LATER or each.last.who == last.who or "guilty_host" in each.taken)
         and not any(line.file == last.file and line.number < each.last.number for line in harm)
         for each in sightings
     )

@@ -208,20 +208,11 @@ def launch_files_differ(
                 evidence=tuple(Evidence(f"cksum {path}", f"{host}: {said}") for host, said in sums.items())[
                     :8
                 ],
-                commands=_copied(path, next(iter(sums)) if tie else votes[0][1][0], hosts),
+                commands=(
+                    f"ls -l {_quoted(path)}",
+                    *(() if tie else (f"# Copy it from {votes[0][1][0]}, which has it as most hosts do.",)),
+                ),
             )
-
-
-def _copied(path: str, right: str, hosts: Sequence[str]) -> tuple[str, ...]:
-    """What brings the file of the right host to the others; if nobody knows which is right, what shows when
-    each was changed.
-    """
-    file = quote(path.removeprefix(f"{HOME}/"))  # where a login begins
-    more = (f"# The same for {fold(hosts[8:])}.",) if hosts[8:] else ()
-    if right in hosts:
-        return (f"for h in {' '.join(hosts[:8])}; do ssh $h {quote(f'ls -l {file}')}; done", *more)
-    copy = f"ssh {right} {quote(f'cat {file}')} | ssh $h {quote(f'cat >{file}')}"
-    return (f"for h in {' '.join(hosts[:8])}; do {copy}; done", *more)
 
 
 def _is_meant_for(launch: Launch, hosts: Sequence[str], looked: Mapping[str, Mapping[str, str]]) -> bool:

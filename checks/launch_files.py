@@ -97,19 +97,19 @@ def launch_files_missing(
     and configurations, models and data that options name (--deepspeed, --config, --load, --data-path, …): of
     Megatron's data both files, .bin and .idx. The environment that is activated, by its path, or by a name
     below the conda that the script sources. Each host is asked whether they exist, are empty, and may be read
-    by this user; nothing is run or read. What ssh starts alike on all hosts of the job is looked for there,
-    and with HF_HUB_OFFLINE a well-known model of a hub, in the cache that the script names. A program that
-    mpirun or `torchrun --no-python` starts must be executable, too. A script must have
-    its interpreter, and no CR at the end of its lines. What containers mount must be there; a
-    missing one of `-v` is made, empty, which is a warning. The CPUs and nodes of taskset and numactl, and the
-    interfaces that Open MPI is to take, are looked for below /sys. What is inside a container or on another
-    machine, what the script or a program that it runs before may create, and paths with an unknown part are
-    not looked for, nor what is in a folder that is missing. A hostfile must be where the launcher starts: on
-    one host, or here. Files that variables name are looked for if their library stops without them. If no
-    host has it, it is a fault of the launch, and of no host, if a file of a similar name is beside it, the
-    folder around what is mounted is there, or all hosts have another path that the launch names. Otherwise it
-    is a warning, because the script may be meant for other machines, as is what it may bring. Of folders of
-    data, models and environments by name nothing is said then.
+    by this user; nothing is run, and of a script only its beginning is read. What ssh starts alike on all
+    hosts of the job is looked for there, and with HF_HUB_OFFLINE a well-known model of a hub, in the cache
+    that the script names. A program that mpirun or `torchrun --no-python` starts must be executable, too. A
+    script must have its interpreter, and no CR at the end of its lines. What containers mount must be there;
+    a missing one of `-v` is made, empty, which is a warning. The CPUs and nodes of taskset and numactl, and
+    the interfaces that Open MPI is to take, are looked for below /sys. What is inside a container or on
+    another machine, what the script or a program that it runs before may create, and paths with an unknown
+    part are not looked for, nor what is in a folder that is missing. A hostfile must be where the launcher
+    starts: on one host, or here. Files that variables name are looked for if their library stops without
+    them. If no host has it, it is a fault of the launch, and of no host, if a file of a similar name is
+    beside it, the folder around what is mounted is there, or all hosts have another path that the launch
+    names. Otherwise it is a warning, because the script may be meant for other machines, as is what it may
+    bring. Of folders of data, models and environments by name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """
@@ -191,8 +191,8 @@ def launch_files_differ(
 
     What to do: copy the file from the host that has the right one to the others.
     """
-    own = {slip.path for launch in launches for slip in launch.slips if slip.kind == "configured"}
-    for path in dict.fromkeys(path for launch in launches for path in launch.needs if path not in own):
+    meant = {slip.path for launch in launches for slip in launch.slips if slip.kind == "configured"}
+    for path in dict.fromkeys(path for launch in launches for path in launch.needs if path not in meant):
         sums = {host: said[f"= {path}"] for host, said in looked.items() if f"= {path}" in said}
         votes, tie = votes_of(sums)
         hosts = [*sums] if tie else [host for _, own in votes[1:] for host in own]

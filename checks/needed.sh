@@ -14,7 +14,7 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
     [ -x "$1" ] || h='not executable'
     case "$1" in
       *.sh|*.bash|*.env|*/bin/torchrun|*/bin/accelerate|*/bin/deepspeed|*/bin/msrun)
-        IFS= read -r b <"$1"
+        b=$(head -c 512 "$1" | head -n 1)
         case "$b" in
           *"$r") h='lines with CR LF';;
           '#!'*) b=${b#??} b=${b# }; [ -x "${b%% *}" ] || h='a script without its interpreter';;

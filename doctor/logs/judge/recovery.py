@@ -209,14 +209,14 @@ def got_over(event: Event, sightings: Iterable[Sighting], found: Iterable[Event]
 
 
 def outdone(event: Event, found: Iterable[Event]) -> bool:
-    """Whether it is what healthy logs show, too, and another cause ended its program with an exception."""
+    """Whether it is what healthy logs show, too, and another cause ended a rank with an exception."""
     last, warns = event.sighting.last, event.sighting.symptom.needs in ("last", "end", "no-step")
     raised = (each for each in found if warns and is_raised(each.line) and not each.sighting.symptom.needs)
     return any(
         event.kind is each.kind is SuspectKind.ROOT
         and each.line.file == last.file
         and each.line.number > last.number
-        and not (explains(event, each) or apart(each.by, event.by))
+        and not explains(event, each)
         for each in raised
     )
 

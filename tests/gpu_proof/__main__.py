@@ -57,9 +57,8 @@ def main() -> int:
         if args.ranks_per_gpu > 1:
             (Path(folder) / "sitecustomize.py").write_text(HOST_OF_ITS_OWN)
             ranks = args.ranks_per_gpu * max(1, len(machine.gpus))
-            doctor = replace(
-                doctor, options=("--ranks-per-host", str(ranks), "--skip", "gpu-missing", *doctor.options)
-            )
+            sharing = ("--ranks-per-host", str(ranks), "--skip", "gpu-missing,launch-devices")
+            doctor = replace(doctor, options=(*sharing, *doctor.options))
         for attempt in prove(doctor, args.out.with_suffix(".json"), args.faults):
             attempts.append(attempt)
             args.out.write_text(

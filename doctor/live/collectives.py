@@ -11,7 +11,9 @@ RPC, RPC_CALLS = "rpc.", "torch/distributed/rpc/api.py"
 """Before the name of a call that waits for another rank's answer, and the file of such calls."""
 MEETING = "init_process_group"
 """The function in which each rank waits until all ranks are there."""
-FILES = {name: tuple(words.split()) for name, words in sections(__file__, "collectives.txt")["files"].items()}
+_WORDS = sections(__file__, "collectives.txt")
+FILES = {name: tuple(words.split()) for name, words in _WORDS["files"].items()}
+_WAIT = _WORDS["functions"]["wait"].split()
 _CLIPS = "torch/nn/utils/clip_grad.py"
 NOTICES = re.compile(r"\.(?:item|cpu|tolist|numpy|asnumpy|synchronize)\(|clip_grad_norm_\(|\.to\(['\"]cpu")
 """Lines at which the host waits for its device."""
@@ -64,7 +66,7 @@ def collective_of(frames: Sequence[Frame]) -> str:
             if RPC_CALLS in frame.file:
                 name = RPC + name if name not in ("wrapper", "_invoke_rpc") else named
             named = name if not name.startswith("_") or not named else named
-    return named
+    return named or next((each.name for each in library[:1] if each.name in _WAIT), "")
 
 
 def in_backward(frames: Sequence[Frame]) -> bool:

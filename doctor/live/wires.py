@@ -88,13 +88,16 @@ def unpaired(members: Iterable[JobMember]) -> list[tuple[JobMember, Connection]]
     ]
 
 
-def received_between(before: Iterable[Wire], after: Iterable[Wire]) -> int:
-    """Bytes received between the looks. Sent bytes do not count, because a dead link retransmits."""
+def received_between(before: Iterable[Wire], after: Iterable[Wire], least: float = 0) -> int:
+    """Bytes received between the looks, over connections that received more than `least`. Sent bytes do not
+    count, because a dead link retransmits.
+    """
     had = {(wire.of, wire.here.local, wire.here.peer): wire.here.received for wire in before}
-    return sum(
-        max(0, wire.here.received - had.get((wire.of, wire.here.local, wire.here.peer), wire.here.received))
+    came = (
+        wire.here.received - had.get((wire.of, wire.here.local, wire.here.peer), wire.here.received)
         for wire in after
     )
+    return sum(each for each in came if each > least)
 
 
 def silent_for(after: Iterable[Wire]) -> float | None:

@@ -30,6 +30,10 @@ from doctor.text.grouped import grouped
 
 LOOKS_APART = 2.0
 """The assumed seconds between the looks, if no host reports them."""
+TALK = 1000
+"""The most bytes that NCCL's RAS sends over a connection in a second, or for each rank if it is asked: its
+threads keep ranks connected, whatever the ranks do. Measured: 60 a second, and 70 a rank.
+"""
 _KEY = re.compile(r"(?:\b|\._|(?:tcp|prefix|default|dist|c10d)_?)store(?:\(\))?\.(?:wait|get)\(", re.I)
 SETS = "find the line that sets the key awaited at {place}, and why no rank came there"
 ANSWERED = 3.0
@@ -172,8 +176,9 @@ def _still(
     Connections are used only if they carry the collectives: with a device, they may be silent for days.
     """
     looks = [each.member.b for each in standings]
-    received = received_between(wires(job.ranks, first=True), after) > 0
     device, gloo = any(map(threads.uses_device, looks)), any(map(threads.uses_gloo, looks))
+    talk = TALK * (apart + len(job.ranks)) if device else 0
+    received = received_between(wires(job.ranks, first=True), after, talk) > 0
     silent = silent_for(after)
     if gloo and not device and silent is not None and all(map(_connections_seen, looks)):
         if silent > apart and any(each.moved and each.inside is not False for each in standings):

@@ -9,6 +9,7 @@ Only the counts are used. RAS prints the smaller group as outliers, but that gro
         "status": {"unresponsive": true, "considered_dead": false}}]}]}
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
@@ -23,6 +24,8 @@ from doctor.live.libraries.rank_finder import HostText, RankFinder, pairs
 NUMBERED_ALIKE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "AllToAll")
 """Collectives that all ranks of a communicator launch. Sends and receives involve only two ranks."""
 
+_UNJOINED = re.compile(r'("nvml_dev": -?\d{1,9})(?=\s{1,200}")')
+"""NCCL 2.28 leaves out the comma behind it, of a missing rank."""
 _Place = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 
 
@@ -68,7 +71,7 @@ def opinion(who: RankFinder) -> Opinion | None:
     problem = next((f"{each.host}: {each.about.problem}" for each in said if each.about.problem), "")
     found: list[Opinion] = []
     for first, second in pairs(each for each in said if not each.about.problem):
-        a, b = decoded(first.about.text, RasAnswer), decoded(second.about.text, RasAnswer)
+        a, b = (decoded(_UNJOINED.sub(r"\1,", each.about.text), RasAnswer) for each in (first, second))
         if isinstance(a, str) or isinstance(b, str):
             problem = f"{first.host}: {a if isinstance(a, str) else b}"
             continue

@@ -28,8 +28,8 @@ def accused(case: LogCase) -> LogBlame | None:
     by: dict[Key, list[tuple[Party, Event]]] = defaultdict(list)
     for event in case.of(SuspectKind.NAMES):
         ends = case.of(SuspectKind.NAMES, SuspectKind.SCHEDULER)
-        gave_up = (each for each in ends if not each.ranks & event.ranks and not case.before(event, each))
-        if event.overcome or any(explains(each, event) for each in gave_up):
+        gave_up = (each for each in ends if not each.ranks & event.ranks and explains(each, event))
+        if event.overcome or any(e.by.rank in event.ranks or not case.before(event, e) for e in gave_up):
             continue
         for party in event.who:
             waits = (each for each in case.of(SuspectKind.WAITS) if party.rank in each.ranks)

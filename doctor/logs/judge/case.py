@@ -90,7 +90,7 @@ class LogCase:
         own = {rank for file in self.logs.files for rank in file.ranks}
         own |= {file.who.rank for file in self.logs.files if file.who.rank is not None}
         writers = (each for each in self.events if each.line.form not in OF_OTHERS)
-        own |= {each.by.rank for each in writers if each.by.rank is not None}
+        own |= {each.by.rank for each in writers if each.by.rank is not None} | self.last_steps.keys()
         return frozenset(own | {party.rank for party, _ in self.odd if party.rank is not None})
 
     @cached_property

@@ -129,9 +129,12 @@ def _follows(case: LogCase, event: Event) -> bool:
         return True
     # unless it ended before those that wait, it may have waited too, with its complaint not in these logs
     waits = case.of(SuspectKind.WAITS)
-    return (
-        event.kind is SuspectKind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
-    )
+    if event.kind is SuspectKind.DIED:  # so may a launcher that somebody killed when they had waited in vain
+        return bool(waits) and not event.ranks and all(case.before(each, event) for each in waits)
+    wrote = {rank for rank, (_, step) in case.last_steps.items() if step.file == event.line.file}
+    if event.ranks and event.ranks <= wrote & case.first_failures.keys():  # they would be here
+        return False
+    return bool(waits) and not any(case.before(event, each) for each in waits)
 
 
 def _killed_late(case: LogCase, event: Event) -> bool:

@@ -35,7 +35,7 @@ def disagreement(case: LogCase, suspect: Suspect) -> LogBlame:
     if found := other_operation(case, case.of(SuspectKind.WAITS)):
         return replace(found, events=(*found.events[::-1], *events))
     against: dict[Party, set[Party]] = defaultdict(set)
-    for event in events:
+    for event in filter(disagrees, events):  # a launcher tells of its end, too
         others = [case.places.settled(each, None) for each in named(event.sighting.taken, "other_")]
         for one in event.who:
             against[one].update(others)

@@ -72,7 +72,7 @@ class Recovery:
             ours = any(RANKS.match(word.rpartition("/")[2]) for word in last.text.split())
             return replace(event, overcome=True, doubted=died and not went_on and ours)
         may = event.kind in (SuspectKind.ROOT, SuspectKind.AFTER) and not self._ended
-        over = self._over(event) if may else None
+        over = self._over(event) or self._all_over(last) if may else None
         sure = harmless or (over is not None and over.form is Form.ELASTIC)
         return replace(event, overcome=True, doubted=not sure) if over else event
 
@@ -105,6 +105,14 @@ class Recovery:
             if alone and last and not (_ends_it(line) and own[0] not in (None, said[0])):
                 return over
         return None
+
+    def _all_over(self, line: LogLine) -> LogLine | None:
+        """Where the last of all ranks in its file says, later, that it is over, if it may be of any of them."""
+        file = self._files[line.file]
+        said = {each.who.rank: each for each in file.over if each.number > line.number}
+        ranks = {*range(file.world or 0), *(each.who.rank for each in file.progress)} - {None}
+        every = len(said) > 1 and ranks <= said.keys() and line.who.rank is None is file.who.rank
+        return max(said.values(), key=lambda each: each.number) if every else None
 
     def clears(self, party: Party, line: LogLine) -> bool:
         """Whether steps prove that a line that no symptom knows ended nobody."""

@@ -134,11 +134,16 @@ def other_operation(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None
             groups.add(found["group"] if found else None)
     sizes = {each.keys: size.groups() for each in events if (size := _SIZE.search(each.line.text))}
     pair = {*at} == {("rank", 0), ("rank", 1)} and case.world in (None, 2)  # others may be of two groups
-    if pair and len(sizes) == 2 and len({seq for seq, _ in sizes.values()}) == 1:
+    of = _groups(case)
+    alone = pair or (len({each for told in of.values() for each in told}) == 1 and len(at) == len(of))
+    if alone and len({*sizes.values()}) > 1 == len({seq for seq, _ in sizes.values()}) < len(sizes) == len(
+        at
+    ):
         for one, (_, n) in ((one, size) for keys, size in sizes.items() for one in keys & at.keys()):
             at[one] = (at[one][0], f"{at[one][1]} (NumelIn={n})")
     counts = Counter(name for _, name in at.values())
-    if len(counts) < 2 or len(groups) > 1 + (None in groups) or _apart(case):
+    apart = len(of) > 1 and not set.intersection(*map(set, of.values()))  # each may be in one of its own
+    if len(counts) < 2 or len(groups) > 1 + (None in groups) or apart:
         return None
     names = [name for name, _ in counts.most_common()]
     sides = [f"{who(p for p, n in at.values() if n == name)} in {name}" for name in names]
@@ -152,11 +157,10 @@ def other_operation(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None
     return LogBlame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
 
 
-def _apart(case: LogCase) -> bool:
-    """Whether two ranks waited in different groups, of which each may be in an operation of its own."""
+def _groups(case: LogCase) -> dict[int, list[str]]:
+    """The groups of torch in which each of the waiting ranks waited, as far as their lines say."""
     found = ((each, group[1]) for each in case.events if (group := _GROUP.search(each.line.text)))
-    of = grouped((rank, group) for each, group in found for rank in each.ranks & case.waiting)
-    return len(of) > 1 and not set.intersection(*map(set, of.values()))
+    return grouped((rank, group) for each, group in found for rank in each.ranks & case.waiting)
 
 
 def chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:

@@ -5,7 +5,7 @@ from collections import Counter
 from tests.exam.jobs import FOLDER, job_answerer, job_cases, read_jobs
 from tests.support.printed import assert_typable
 
-BAR, WRONG = {"seen": 164, "unseen": 158}, {"seen": 0, "unseen": 1}
+BAR, WRONG = {"seen": 178, "unseen": 173}, {"seen": 0, "unseen": 1}
 """How many are right, and may be wrong or false. Raise the one with each rule that answers more of them."""
 
 

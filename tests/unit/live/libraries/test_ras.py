@@ -1,6 +1,7 @@
 """NCCL RAS: only counts that stand still show which rank is behind."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -111,6 +112,13 @@ def test_missing_ranks_come_before_those_that_are_behind(dead: bool, state: str)
     stands = answer(communicator("0x1", {0: 5, 1: 4}, missing=[(3, dead)]))
     said = asked(stands, stands)
     assert (said.ranks, state in said.words) == ({3}, True)
+
+
+def test_a_missing_rank_as_nccl_2_28_writes_it() -> None:
+    """Without a comma between its device and its state."""
+    stands = answer(communicator("0x1", {0: 5, 1: 4}, missing=[(3, False)]))
+    written = re.sub(r'("nvml_dev": \d+), ("status")', r"\1\n          \2", stands)
+    assert (written == stands, asked(written, written).ranks) == (False, {3})
 
 
 def test_missing_once_is_not_missing() -> None:

@@ -22,21 +22,7 @@ from doctor.text.hostprogram import sections
 
 Read = Callable[[ShellCommand, str], str | None]
 _WORDS = sections(__file__, "misread.txt")
-(
-    _COMMENTED,
-    _ENDS,
-    _ENGINE,
-    _REACHED,
-    _MOUNTED,
-    _PAIRS,
-    _CONFIG,
-    _RAY,
-    _RUNS,
-    _LIST,
-    _READS,
-    _SSH,
-    _LIMITS,
-) = map(re.compile, _WORDS["patterns"].values())
+_PATTERN = {name: re.compile(pattern) for name, pattern in _WORDS["patterns"].items()}
 _MAKES = _WORDS["parts"]["makes"]
 _DIRECTIVE = rf"(?m)^{SRUN.directive}[ \t]+-.*"
 _OF_PBS = re.compile(r"(?m)^#PBS[ \t]+-l[ \t]+(?:select|nodes)=(\d{1,6})(?!.*\+)")
@@ -47,12 +33,12 @@ def without_comments(text: str) -> str:
     """The script as it is meant: no comment inside of a command ends it, and zsh uses all words of a list."""
     for name in re.findall(r"(?m)^\s*(\w+)=\(", text) if re.match(r"#!.*\bzsh", text) else ():
         text = re.sub(rf"\$(?:{name}\b(?!\[)|\{{{name}\}})", rf"${{{name}[@]}}", text)
-    return _COMMENTED.sub(lambda found: "\\\n" * found[0].count("\n"), text)
+    return _PATTERN["commented"].sub(lambda found: "\\\n" * found[0].count("\n"), text)
 
 
 def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read: Read) -> Iterator[Slip]:
     """The slips of a script that starts these ranks; `text` is its own, and `read` returns a file."""
-    for found in _COMMENTED.finditer(text):
+    for found in _PATTERN["commented"].finditer(text):
         yield _at(text, "comment", found.start())
     if not re.search(r"<<|\bsbatch\b", text):  # it may write another script
         yield from _batch(text, all(one.background for one in lines))
@@ -62,7 +48,7 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
     for kind, pattern in _WORDS["slips"].items():
         if slip := re.search(pattern, plain):
             yield _at(text, kind, slip.end() - 1, name=slip.groupdict().get("name", ""))
-    for found in _LIMITS.finditer(text):
+    for found in _PATTERN["limits"].finditer(text):
         yield _at(text, "limit", found.start())
     for one in lines:
         for word in one.words:
@@ -78,13 +64,15 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         yield from _behind(one)
         yield from _of_trainer(one, read)
         yield from _deepspeed(one, read)
-        for given in _CONFIG.finditer(" ".join(one.words)) if (one.folder, "") in script.needs else ():
+        for given in (
+            _PATTERN["config"].finditer(" ".join(one.words)) if (one.folder, "") in script.needs else ()
+        ):
             if not one.apart and not _is_made(given[1], script.text):
                 yield Slip("config", "", one.line, normpath(join(one.folder or "", given[1])))
     ports: dict[bool, list[str]] = {True: [], False: []}
     for command in commands_of(text):
         filled = re.sub(r"\$\{?(\w+)\}?", lambda found: script.env.get(found[1], found[0]), command)
-        ports["--head" in filled] += _RAY.findall(filled)
+        ports["--head" in filled] += _PATTERN["ray"].findall(filled)
         if folder := _written(filled, script):
             yield _at(text, "bind", text.find(command[:12]), folder)
         for kind, path, like in _of_hosts(filled):
@@ -131,20 +119,7 @@ def _at(text: str, kind: str, place: int, words: str = "", like: str = "", name:
         name,
         line + 1,
         words or text.split("\n")[line].strip()[:160],
-        needed=not name
-        and kind
-        not in (
-            "unread",
-            "limit",
-            "short",
-            "pinned",
-            "forward",
-            "shared",
-            "cluster",
-            "folded",
-            "outside",
-            "glued",
-        ),
+        needed=not name and kind not in _WORDS["parts"]["doubtful"].split(),
         like=like,
     )
 
@@ -158,21 +133,21 @@ def _batch(text: str, in_background: bool) -> Iterator[Slip]:
         at = begun.start() + late.start()
         yield _at(text, "late" if needed else "unread", at, like=_at(text, "", begun.start()).words)
     alone = in_background and re.search(_DIRECTIVE, text) and not re.search(r"\bwait\b", text)
-    if alone and (ends := _ENDS.search(text)):
+    if alone and (ends := _PATTERN["ends"].search(text)):
         yield _at(text, "wait", ends.start())
 
 
 def _of_lists(lines: Sequence[ShellCommand], text: str) -> Iterator[Slip]:
     """Lists of options of which only the first word is used, and of hosts that ssh reads to their end."""
-    for name, words in _LIST.findall(text) if not re.match(r"#!.*\bzsh", text) else ():
+    for name, words in _PATTERN["list"].findall(text) if not re.match(r"#!.*\bzsh", text) else ():
         first, second = [*re.sub(r"#.*", "", words).split(), "", ""][:2]
         used = re.search(rf"(?m)^(?!\s*#).*\s\"?\$(?:{name}|\{{{name}\}})\"?(?=\s|$)", text)
         lost = second and any(first in one.words and second not in one.words for one in lines)
         if used and lost and not re.search(rf"\b{name}=(?!\()", text):
             at = _at(text, "list", used.end())
             yield Slip("list", name, at.line, at.words)
-    for found in _READS.finditer(re.sub(r"(?m)^\s*#.*", lambda found: " " * len(found[0]), text)):
-        for call in _SSH.finditer(found[2]) if found[1] or found[3] else ():
+    for found in _PATTERN["reads"].finditer(re.sub(r"(?m)^\s*#.*", lambda found: " " * len(found[0]), text)):
+        for call in _PATTERN["ssh"].finditer(found[2]) if found[1] or found[3] else ():
             if not call[2] and not re.search(r"(?:^|\s)-[A-Za-z]*[nf]", call[1]):
                 yield _at(text, "emptied", found.start(2) + call.start(1))
 
@@ -271,24 +246,26 @@ def _of_hosts(command: str) -> Iterator[tuple[str, str, str]]:
     """Containers that no other host reaches, and the paths that a command executes or mounts, or that its
     container has elsewhere.
     """
-    engine = _ENGINE.match(command)
+    engine = _PATTERN["engine"].match(command)
     own = re.match(rf"(.*\s)(?:\S*/)?['\"]?(?:{'|'.join(COMMANDS)})\s", f" {engine[2]}" if engine else "")
     makes = engine is not None and engine[1][0] not in "sa"
     bare = re.sub(r"(\s-[evwu]\s+|=)[\"']?\$\S+", " ", own[1] if own else "")
-    if own and makes and " run " in command and not _REACHED.search(bare):
+    if own and makes and " run " in command and not _PATTERN["reached"].search(bare):
         yield "network", "", ""
     (program, *_) = [*re.findall(r"\s(\S+\.py)\b", command), ""]
     clear = own and makes and not re.search(r"[$\"']|--mount|--volumes|-v/", own[1])
-    pairs = _PAIRS.findall(own[1]) if own and clear else ()
+    pairs = _PATTERN["pairs"].findall(own[1]) if own and clear else ()
     inside = any(f"{program}/".startswith(f"{there}/") for _, there in pairs)
     for here, there in pairs if not inside else ():
         if here.count("/") > 1 and program.startswith(f"{here}/"):
             yield "outside", f"-v {here}:{there} … {program}", there + program.removeprefix(here)
-    for found in _MOUNTED.finditer(own[1]) if own and engine and command.startswith(engine[1]) else ():
+    for found in (
+        _PATTERN["mounted"].finditer(own[1]) if own and engine and command.startswith(engine[1]) else ()
+    ):
         yield "volume" if makes and found[1] else "bind", found[1] or found[2], ""
     words = command.replace('"', "").replace("'", "").split()
     known = COMMANDS.get(program_name(words[0])) if words else None
     if known and (known.outer or {"--no-python", "--no_python"} & {*words}):
         rest = read_options(words[1:], known.options).rest
-        if rest and _RUNS.fullmatch(rest[0]) and not is_known(rest[0]):
+        if rest and _PATTERN["runs"].fullmatch(rest[0]) and not is_known(rest[0]):
             yield "run", rest[0], ""

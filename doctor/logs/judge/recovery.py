@@ -107,7 +107,7 @@ class Recovery:
         return None
 
     def _all_over(self, line: LogLine) -> LogLine | None:
-        """Where the last of all ranks in its file says, later, that it is over, if it may be of any of them."""
+        """Where the last of all ranks in its file says later that it is over, if any may have written it."""
         file = self._files[line.file]
         said = {each.who.rank: each for each in file.over if each.number > line.number}
         ranks = {*range(file.world or 0), *(each.who.rank for each in file.progress)} - {None}

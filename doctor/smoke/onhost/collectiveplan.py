@@ -7,21 +7,13 @@ Payloads are small whole numbers, so that every sum is exact in every dtype and 
 from __future__ import annotations
 
 from functools import lru_cache
+from struct import calcsize
 from typing import NamedTuple
 
+from doctor.smoke.onhost.encoding import FORMS
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall
 
-BYTES = {
-    "float64": 8,
-    "float32": 4,
-    "float16": 2,
-    "bfloat16": 2,
-    "int64": 8,
-    "int32": 4,
-    "int16": 2,
-    "int8": 1,
-    "uint8": 1,
-}
+BYTES = {"bfloat16": 2, **{dtype: calcsize(form) for dtype, form in FORMS.items()}}
 LARGEST = {"bfloat16": 256, "float16": 2048, "int8": 127, "uint8": 255}
 """A dtype holds every whole number up to this one; the other dtypes hold them up to at least 2**24."""
 

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
     from collections.abc import Sequence
 
-FORMS = {
-    "float64": "d",
-    "float32": "f",
-    "float16": "e",
-    "int64": "q",
-    "int32": "i",
-    "int16": "h",
-    "int8": "b",
-    "uint8": "B",
-}
+_FLOATS = {"float64": "d", "float32": "f", "float16": "e"}
+FORMS = {**_FLOATS, "int64": "q", "int32": "i", "int16": "h", "int8": "b", "uint8": "B"}
 _HALF = 1 << 16
 """A bfloat16 is the upper half of a float32."""
 

@@ -13,7 +13,6 @@ from doctor.api import (
     JobPlan,
     Problem,
     Scope,
-    Severity,
     check,
     grouped,
     maybe,
@@ -232,30 +231,23 @@ def _workers(names: LaunchNames) -> Iterator[Problem]:
 
 
 def _world(names: LaunchNames) -> Iterator[Problem]:
-    """WORLD_SIZE compared with nodes times processes; some platforms set it to the number of nodes for
-    torchrun.
-    """
+    """WORLD_SIZE of ranks without a launcher, compared with nodes times processes."""
     for process in names.launch.told:
-        agent, nodes, said = launcher(process), nodes_of(process), process.env.get("WORLD_SIZE", "")
+        nodes, said = nodes_of(process), process.env.get("WORLD_SIZE", "")
         if nodes is None or nodes[0] != nodes[1] or not re.fullmatch(r"\d{1,9}", said):
             continue
         per_node = process.env.get("NPROC_PER_NODE") or process.env.get("LOCAL_WORLD_SIZE", "")
-        size = world_of(process) if agent else None
-        if agent is None and re.fullmatch(r"\d{1,6}", per_node):
-            product = nodes[0] * int(per_node)
-        elif agent is not None and size is not None and size.value is not None:
-            product = size.value
-        else:
-            continue
-        if int(said) not in (product, nodes[0] if agent else product):
+        if launcher(process) or not re.fullmatch(r"\d{1,6}", per_node):
+            continue  # a launcher gives each rank its own
+        product = nodes[0] * int(per_node)
+        if int(said) != product:
             yield Problem(
                 "WORLD_SIZE is not the number of nodes times the processes on each",
                 expected=f"{product}: {nodes[0]} × {product // (nodes[0] or 1)}",
                 actual=f"WORLD_SIZE={said}",
                 subject=names.subject("WORLD_SIZE"),
-                hosts=names.hosts([process]) if agent is None else (),
+                hosts=names.hosts([process]),
                 where=names.places([process]),
-                severity=Severity.WARN if agent else None,
                 evidence=names.evidence([process], "WORLD_SIZE"),
                 commands=(f"export WORLD_SIZE={product}",),
             )

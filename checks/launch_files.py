@@ -33,6 +33,8 @@ from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
 CR_LF, NO_INTERPRETER = "lines with CR LF", "a script without its interpreter"
+HIDES = ", which Python takes for its own"
+"""Ends the state of a program beside a file with the name of a module that torch imports."""
 ELSEWHERE = ("data", "env", "model", "module", "search")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
 in which Python only searches."""
@@ -100,7 +102,8 @@ def launch_files_missing(
     by this user; nothing is run, and of a script only its beginning is read. What ssh starts alike on all
     hosts of the job is looked for there, and with HF_HUB_OFFLINE a well-known model of a hub, in the cache
     that the script names. A program that mpirun or `torchrun --no-python` starts must be executable, too. A
-    script must have its interpreter, and no CR at the end of its lines. What containers mount must be there;
+    script must have its interpreter, and no CR at the end of its lines, and beside a program no file may have
+    the name of a module that torch imports (random.py). What containers mount must be there;
     a missing one of `-v` is made, empty, which is a warning. The CPUs and nodes of taskset and numactl, and
     the interfaces that Open MPI is to take, are looked for below /sys. What is inside a container or on
     another machine, what the script or a program that it runs before may create, and paths with an unknown
@@ -146,7 +149,7 @@ def launch_files_missing(
                     continue  # launch-devices-absent tells of the devices
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
                 here = here or (kind not in BROUGHT and _is_meant_for(launch, hosts, looked))
-                sure = here or state in (NOT_EXECUTABLE, CR_LF, NO_INTERPRETER)
+                sure = here or state in (NOT_EXECUTABLE, CR_LF, NO_INTERPRETER) or HIDES in state
                 what = "a part of the machine" if kind == "machine" else "a file"
                 how = "is not there" if state == "missing" else "cannot be used"
                 yield Problem(
@@ -244,6 +247,9 @@ def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
             f"head -n 1 {_quoted(path)}",
             remark("make the environment anew: it was moved, or its python"),
         )
+    if HIDES in state:
+        name = state.removesuffix(HIDES).rpartition(" ")[2]
+        return (f"ls -l {_quoted(path.rpartition('/')[0])}/{name}", remark(f"give {name} another name"))
     if state == CR_LF:
         return (f"sed -i 's/\\r$//' {_quoted(path)}",)
     if path.startswith("/sys/"):

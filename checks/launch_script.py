@@ -527,6 +527,11 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "blanks on both sides of the sign",
             'write [ "$A" = "$B" ], with blanks on both sides of the sign',
         ),
+        "strict": (
+            "with `set -e` the script ends here if no such process runs: it starts nothing then",
+            "a command that may fail",
+            f"{words} || true",
+        ),
         "outside": (
             "the program is named by its path on the host, and the container has it elsewhere",
             like,

@@ -19,6 +19,12 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
           *"$r") h='lines with CR LF';;
           '#!'*) b=${b#??} b=${b# }; [ -x "${b%% *}" ] || h='a script without its interpreter';;
         esac;;
+      *.py) for b in random typing types queue logging copy signal socket select json inspect enum abc tokenize \
+        operator platform numbers string threading tempfile traceback warnings functools datetime pickle torch numpy; do
+          [ "$b.py" = "${1##*/}" ] || ! [ -f "${1%/*}/$b.py" ] || h="beside $b.py, which Python takes for its own"
+        done;;
+    esac
+    case "$1" in
       *.py|*.json|*.yaml|*.yml) s=$((s+1)); [ $s -gt 4 ] || echo "= $(head -c 262144 "$1" | cksum) $k";;
     esac
   fi

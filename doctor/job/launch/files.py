@@ -28,7 +28,7 @@ from doctor.job.launch.given_files import changes_no_files, is_only_given
 from doctor.job.launch.indirect_options import configuration
 from doctor.job.launch.launchers import LAUNCHERS, MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.manifests import PORT, has_default_port, pods_elsewhere, script_of
-from doctor.job.launch.marks import marks_in
+from doctor.job.launch.marks import marks_in, over_gloo
 from doctor.job.launch.misread import misread, misspelled, without_comments
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
@@ -180,8 +180,9 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         program = next((word for word in one.words if word.endswith(".py")), "")
         calls = settings(in_program(_read_of(one, script.text, program) or ""))
         mentions += tuple(replace(each, file=os.path.basename(program)) for each in calls)
-    marks = marks_in(text)
-    told = [replace(each, home=home, marks=marks) for each in _processes(lines, script, name, home, slots)]
+    told = _processes(lines, script, name, home, slots)
+    marks, gloo = marks_in(text), over_gloo(text)
+    told = [replace(each, home=home, marks=marks, over_gloo=gloo) for each in told]
     unread = [f"{name} {how} {shown(what)}, which could not be read here" for how, what in script.unread]
     named = starter(text) if not script.lines and not script.strange else None
     unread += [

@@ -8,6 +8,7 @@ from doctor.text.redact import redact
 
 MOST = 8
 _ON_CPUS = re.compile(r"--(?:\w+[-_])?backend[= ]+['\"]?gloo\b")
+_BACKEND = re.compile(r"--(?:dist\w*[-_])?backend[= ]+['\"]?([\w$]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,11 @@ class Mark:
     text: str
     line: int
     strong: bool
+
+
+def over_gloo(text: str) -> bool:
+    """Whether a script hands its program gloo as the only backend."""
+    return {*_BACKEND.findall(re.sub(r"(?m)(?:^|\s)#.*", "", text))} == {"gloo"}
 
 
 def marks_in(text: str) -> tuple[Mark, ...]:

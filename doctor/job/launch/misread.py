@@ -75,7 +75,9 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         ports["--head" in filled] += _PATTERN["ray"].findall(filled)
         if folder := _written(filled, script):
             yield _at(text, "bind", text.find(command[:12]), folder)
-        for kind, path, like in _of_hosts(filled):
+        folder = next((one.folder for one in lines if one.folder), "")
+        for kind, said, like in _of_hosts(filled):
+            path = normpath(join(folder, said)) if kind == "run" else said
             if like or not path or not _is_made(path, script.text):
                 yield _at(text, kind, text.find(command[:12]), path, like)
     for port in {*ports[False]}.difference(ports[True]) if ports[True] else ():

@@ -89,7 +89,8 @@ def _is_instead(line: ShellCommand, together: Sequence[ShellCommand]) -> bool:
 
 def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
     """Whether a rank is started only after the one before it has ended: in a loop, or by ssh on its host."""
-    ranks = [(_numbers(each), _given(each, "node_rank")) for each in (rank, before)]
+    local = "LOCAL_RANK"  # if the shell computes RANK
+    ranks = [(_numbers(e), e.env.get(local), _given(e, "node_rank")) for e in (rank, before)]
     in_turn = before.line == rank.line or (before.on != "" and {*before.branches} <= {*rank.branches})
     return not before.background and in_turn and ranks[0] != ranks[1]
 

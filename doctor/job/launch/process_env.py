@@ -62,6 +62,7 @@ class ProcessEnv:
     apart: bool = False
     on: str = ""
     marks: tuple[Mark, ...] = ()
+    over_gloo: bool = False
 
 
 @dataclass(frozen=True, slots=True)

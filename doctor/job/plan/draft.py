@@ -105,6 +105,8 @@ def _backend(
         return SourcedValue(Backend.HCCL, "rank table")
     if wishes.launch and told and not wishes.launch.live:
         return SourcedValue(Backend.HCCL, f"--launch {told[0].said}")
+    if wishes.launch and not wishes.backend and any(each.over_gloo for each in wishes.launch.told):
+        return SourcedValue(Backend.GLOO, "the launch's --backend")
     return wishes.backend or SourcedValue(Backend.GLOO, "default")
 
 

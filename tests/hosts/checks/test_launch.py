@@ -149,6 +149,34 @@ def test_a_host_with_another_program(examine: Examiner) -> None:
     assert_only(examine(*argv, hosts="node[1-2]"), "launch-files-differ", ["node1", "node2"], "warn")
 
 
+def test_a_program_that_one_host_cannot_start(examine: Examiner) -> None:
+    """A helper that lacks its execute bit, and a file that Python takes for its own module, on one host."""
+    path = examine.folder / "run.sh"
+    line = STARTED.format("--master_addr=node1").strip().replace("train.py", "--no_python ./rank.sh")
+    path.write_text(f"cd /srv/job\n{line}\n")
+    for host in ("node1", "node2"):
+        examine.lab[host].write("/srv/job/rank.sh", "#!/bin/sh\n")
+        examine.lab[host].do("chmod 755 /srv/job/rank.sh")
+    examine.lab["node2"].do("chmod 644 /srv/job/rank.sh")
+    argv = (*ALONE, "--launch", str(path))
+    outcome = examine(*argv, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "launch-files-missing", ["node2"])
+    assert (found["actual"], outcome.code) == ("not executable on node2", 1)
+    examine.lab["node2"].do("chmod +x /srv/job/rank.sh")
+    assert (examine(*argv, hosts="node[1-2]").trouble) == []
+    path.write_text(f"cd /srv/job\n{line.replace('--no_python ./rank.sh', 'train.py')}\n")
+    for host in ("node1", "node2"):
+        examine.lab[host].write("/srv/job/train.py", "import torch\n")
+        examine.lab[host].write("/srv/job/data.py", "")
+    examine.lab["node2"].write("/srv/job/random.py", "")
+    outcome = examine(*argv, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "launch-files-missing", ["node2"])
+    assert found["actual"] == "beside random.py, which Python takes for its own on node2"
+    examine.lab["node2"].do("mv /srv/job/random.py /srv/job/draws.py")
+    outcome = examine(*argv, hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
 @cases
 def test_a_host_without_what_the_launch_names(
     line: str, files: list[str], lost: str, examine: Examiner

@@ -52,7 +52,8 @@ def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
 def _of_a_job(process: JobProcess) -> bool:
     """Whether it is a rank, or starts ranks. Pods pass RANK to everything that is started in them."""
     words, env = process.command, process.env
-    if not words or not words[0] or _is_doctor(words):
+    own = "doctor" in [word.rpartition("/")[2] for word in words[:2]] or words[1:3] == ("-m", "doctor")
+    if not words or not words[0] or own:
         return False
     command = read_command(words)
     if command is not None and command.launcher is not None:
@@ -66,10 +67,6 @@ def _of_a_job(process: JobProcess) -> bool:
     numbered = bool(env.keys() & RANK_NAMES) or {"LOCAL_RANK", "WORLD_SIZE"} <= env.keys()
     numbered = numbered or ("DEVICE_ID" in env and bool(env.keys() & set(TABLE_VARIABLES)))
     return numbered or started or ("MASTER_ADDR" in env and process.spawns)
-
-
-def _is_doctor(words: tuple[str, ...]) -> bool:
-    return "doctor" in [word.rpartition("/")[2] for word in words[:3]][:2] or words[1:3] == ("-m", "doctor")
 
 
 PROCESSES_OF_JOBS: Fact[tuple[JobProcess, ...]] = Fact(

@@ -31,9 +31,7 @@ from doctor.text.grouped import grouped
 LOOKS_APART = 2.0
 """The assumed seconds between the looks, if no host reports them."""
 TALK = 1000
-"""The most bytes that NCCL's RAS sends over a connection in a second, or for each rank if it is asked: its
-threads keep ranks connected, whatever the ranks do. Measured: 60 a second, and 70 a rank.
-"""
+"""The most bytes of NCCL's RAS over a connection, in a second and for each rank. Measured: 60 and 70."""
 _KEY = re.compile(r"(?:\b|\._|(?:tcp|prefix|default|dist|c10d)_?)store(?:\(\))?\.(?:wait|get)\(", re.I)
 SETS = "find the line that sets the key awaited at {place}, and why no rank came there"
 ANSWERED = 3.0

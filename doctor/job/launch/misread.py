@@ -23,7 +23,6 @@ from doctor.text.hostprogram import sections
 Read = Callable[[ShellCommand, str], str | None]
 _WORDS = sections(__file__, "misread.txt")
 _PATTERN = {name: re.compile(pattern) for name, pattern in _WORDS["patterns"].items()}
-_MAKES = _WORDS["parts"]["makes"]
 _DIRECTIVE = rf"(?m)^{SRUN.directive}[ \t]+-.*"
 _OF_PBS = re.compile(r"(?m)^#PBS[ \t]+-l[ \t]+(?:select|nodes)=(\d{1,6})(?!.*\+)")
 _MANY = re.compile(rf"hetjob|packjob|(?:het|pack)-group|(?m:^{SRUN.directive}.*\s(?:--array|-a)\b)")
@@ -111,7 +110,7 @@ def _written(command: str, script: ShellScript) -> str:
 
 
 def _is_made(path: str, text: str) -> bool:
-    return re.search(rf"{_MAKES}{re.escape(path)}", text) is not None
+    return re.search(_WORDS["parts"]["makes"] + re.escape(path), text) is not None
 
 
 def _at(text: str, kind: str, place: int, words: str = "", like: str = "", name: str = "") -> Slip:

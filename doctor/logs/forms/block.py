@@ -35,8 +35,7 @@ _CALL = re.compile(r"  File \"[^\"]{1,500}\", line \d{1,9}, in ")
 _OF_FRAME = 3
 """The lines of a frame: the place, the code, and the marks below it."""
 _RAY_TASK = re.compile(r"ray::.{1,400}?\(pid=(?P<pid>\d{1,9}), ip=\[?(?P<ip>[\w.:-]{1,45})")
-_LAST = "Last error:"
-_NCCL = re.compile(rf"{_LAST}|nccl\w{{1,40}}: ")
+_NCCL = re.compile(r"Last error:|nccl\w{1,40}: ")
 """Lines of torch's message of an error of NCCL: what NCCL says last stands below them."""
 _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.TORCH, Form.PYTHON})
 """Forms whose messages may have several lines."""
@@ -188,7 +187,7 @@ def _head(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout
     """Fill in values from the line that it continues: the nearest header above blank and indented lines, and
     above those between which NCCL puts its last error.
     """
-    last = any(line[facts.start :].rstrip() == _LAST for line in around.above(1))
+    last = any(line[facts.start :].rstrip() == "Last error:" for line in around.above(1))
     if not (last or text[facts.start : facts.start + 1] in " \t" or facts.form is Form.CANN):
         return
     nearest_first = ((0, 4), (4, FAR))  # the header is mostly near

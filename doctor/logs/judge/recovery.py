@@ -210,6 +210,7 @@ def got_over(event: Event, sightings: Iterable[Sighting], found: Iterable[Event]
         and pod in (None, _of(each))
         and host in (None, each.taken.get("guilty_host", host))
         and (later not in _LATER or each.last.number > last.number)
+        and (each.last.who.rank == last.who.rank or "guilty_host" in each.taken)
         and (later not in _LATER or each.last.who == last.who or "guilty_host" in each.taken)
         and not any(line.file == last.file and line.number < each.last.number for line in harm)
         for each in sightings

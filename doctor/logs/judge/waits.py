@@ -136,9 +136,8 @@ def other_operation(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None
     pair = {*at} == {("rank", 0), ("rank", 1)} and case.world in (None, 2)  # others may be of two groups
     of = _groups(case)
     alone = pair or (len({each for told in of.values() for each in told}) == 1 and len(at) == len(of))
-    if alone and len({*sizes.values()}) > 1 == len({seq for seq, _ in sizes.values()}) < len(sizes) == len(
-        at
-    ):
+    same = {sequence for sequence, _ in sizes.values()}
+    if alone and len(sizes) == len(at) and len({*sizes.values()}) > len(same) == 1:
         for one, (_, n) in ((one, size) for keys, size in sizes.items() for one in keys & at.keys()):
             at[one] = (at[one][0], f"{at[one][1]} (NumelIn={n})")
     counts = Counter(name for _, name in at.values())

@@ -90,8 +90,7 @@ def _layout(who: Sequence[str], rows: Sequence[HostRow], room: int) -> _Layout:
     wrong, unread, well = by_trouble(rows)
     areas = [area for area in rows[0].cells if area in (*wrong, *unread, *well)]
     cells = {area: {row.cells[area] for row in rows} for area in areas}
-    longest = max(cell_len(name) for name in ("HOST", *who))
-    names = min(longest, max(NAMES, room // 3))
+    names = min(max(cell_len(name) for name in ("HOST", *who)), max(NAMES, room // 3))
     verdict = min(max(cell_len(_verdict(row.verdict)) for row in rows), max(VERDICT, room // 2))
     small = (min(names, NAMES), min(verdict, VERDICT))
     tries: Sequence[tuple[int, int, Callable[[str], str]]] = (

@@ -529,7 +529,7 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
         ),
         "strict": (
             "with `set -e` the script ends here if no such process runs: it starts nothing then",
-            "a command that may fail",
+            "a command whose failure does not end the script",
             f"{words} || true",
         ),
         "outside": (

@@ -13,6 +13,7 @@ from doctor.api import (
     JobPlan,
     Problem,
     Scope,
+    Severity,
     check,
     grouped,
     maybe,
@@ -231,23 +232,29 @@ def _workers(names: LaunchNames) -> Iterator[Problem]:
 
 
 def _world(names: LaunchNames) -> Iterator[Problem]:
-    """WORLD_SIZE of ranks without a launcher, compared with nodes times processes."""
+    """WORLD_SIZE compared with nodes times processes, unless a launcher gives each rank its own."""
     for process in names.launch.told:
         nodes, said = nodes_of(process), process.env.get("WORLD_SIZE", "")
         if nodes is None or nodes[0] != nodes[1] or not re.fullmatch(r"\d{1,9}", said):
             continue
         per_node = process.env.get("NPROC_PER_NODE") or process.env.get("LOCAL_WORLD_SIZE", "")
-        if launcher(process) or not re.fullmatch(r"\d{1,6}", per_node):
-            continue  # a launcher gives each rank its own
-        product = nodes[0] * int(per_node)
-        if int(said) != product:
+        agent = launcher(process)
+        size = world_of(process) if agent and agent.launcher.outer else None
+        if size is not None and size.value is not None:  # it gives its ranks no WORLD_SIZE
+            product = size.value
+        elif agent or not re.fullmatch(r"\d{1,6}", per_node):
+            continue
+        else:
+            product = nodes[0] * int(per_node)
+        if int(said) not in (product, nodes[0] if agent else product):
             yield Problem(
                 "WORLD_SIZE is not the number of nodes times the processes on each",
                 expected=f"{product}: {nodes[0]} × {product // (nodes[0] or 1)}",
                 actual=f"WORLD_SIZE={said}",
                 subject=names.subject("WORLD_SIZE"),
-                hosts=names.hosts([process]),
+                hosts=() if agent else names.hosts([process]),
                 where=names.places([process]),
+                severity=Severity.WARN if agent else None,
                 evidence=names.evidence([process], "WORLD_SIZE"),
                 commands=(f"export WORLD_SIZE={product}",),
             )

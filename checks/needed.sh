@@ -19,7 +19,7 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
           *"$r") h='lines with CR LF';;
           '#!'*) b=${b#??} b=${b# }; [ -x "${b%% *}" ] || h='a script without its interpreter';;
         esac;;
-      *.py) for b in random typing types queue logging copy signal socket select json inspect enum abc tokenize \
+      *.py) for b in random typing types queue logging copy signal socket json inspect enum tokenize \
         operator platform numbers string threading tempfile traceback warnings functools datetime pickle torch numpy; do
           [ "$b.py" = "${1##*/}" ] || ! [ -f "${1%/*}/$b.py" ] || h="beside $b.py, which Python takes for its own"
         done;;

@@ -51,8 +51,7 @@ def check_table(path: Path, outputs: Outputs, product: str | None = None) -> int
     refuse_unwritable(outputs, {})
     file = table_file(path, str(path))
     table, flaws = read_table(file.text)
-    hosts = tuple(Host(id, id) for id in table.server_ids) if table else ()
-    plan = draft(hosts, JobWishes(table=file))
+    plan = draft(tuple(Host(id, id) for id in table.server_ids) if table else (), JobWishes(table=file))
     checks = [
         check
         for check in find_checks().checks

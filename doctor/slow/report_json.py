@@ -46,8 +46,7 @@ def _pace(each: RankShare) -> PaceEntry:
 
 
 def _finding(id: str, late: SlowCulprit) -> SlowFindingEntry:
-    ranks = late.ranks or (None,)
-    where = tuple(PlaceEntry(host=late.host, rank=rank, pid=late.pid) for rank in ranks)
+    where = tuple(PlaceEntry(host=late.host, rank=rank, pid=late.pid) for rank in late.ranks or (None,))
     if late.peers:
         where = tuple(PlaceEntry(host=late.host, peer=peer) for peer in late.peers)
     at = late.where

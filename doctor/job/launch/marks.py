@@ -8,6 +8,7 @@ from doctor.text.redact import redact
 
 MOST = 8
 _ON_CPUS = re.compile(r"--(?:\w+[-_])?backend[= ]+['\"]?gloo\b")
+_LAUNCHER = re.compile(r"\b(?:torchrun|torch\.distributed\.|deepspeed|accelerate|mpirun|mpiexec|srun)\b")
 _BACKEND = re.compile(r"--(?:dist\w*[-_])?backend[= ]+['\"]?([\w$]+)")
 
 
@@ -24,8 +25,9 @@ class Mark:
 
 
 def over_gloo(text: str) -> bool:
-    """Whether a script hands its program gloo as the only backend."""
-    return {*_BACKEND.findall(re.sub(r"(?m)(?:^|\s)#.*", "", text))} == {"gloo"}
+    """Whether each launcher of a script hands its program gloo as the backend."""
+    lines = re.sub(r"(?m)(?:^|\s)#.*", "", text).replace("\\\n", " ").splitlines()
+    return {_BACKEND.findall(each)[-1:] == ["gloo"] for each in lines if _LAUNCHER.search(each)} == {True}
 
 
 def marks_in(text: str) -> tuple[Mark, ...]:

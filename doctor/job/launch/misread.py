@@ -69,14 +69,18 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
             if not one.apart and not _is_made(given[1], script.text):
                 yield Slip("config", "", one.line, normpath(join(one.folder or "", given[1])))
     ports: dict[bool, list[str]] = {True: [], False: []}
+    folders = {one.folder or "" for one in lines}
+    folder = folders.pop() if len(folders) == 1 and len(re.findall(r"\bcd\s", text)) < 2 else ""
     for command in commands_of(text):
         filled = re.sub(r"\$\{?(\w+)\}?", lambda found: script.env.get(found[1], found[0]), command)
         ports["--head" in filled] += _PATTERN["ray"].findall(filled)
-        if folder := _written(filled, script):
-            yield _at(text, "bind", text.find(command[:12]), folder)
-        folder = next((one.folder for one in lines if one.folder), "")
+        if there := _written(filled, script):
+            yield _at(text, "bind", text.find(command[:12]), there)
         for kind, said, like in _of_hosts(filled):
             path = normpath(join(folder, said)) if kind == "run" else said
+            made = "*.sh" in text or _is_made(said.removeprefix("./"), script.text)
+            if kind == "run" and (made or path[:1] != "/"):
+                continue
             if like or not path or not _is_made(path, script.text):
                 yield _at(text, kind, text.find(command[:12]), path, like)
     for port in {*ports[False]}.difference(ports[True]) if ports[True] else ():

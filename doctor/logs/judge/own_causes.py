@@ -176,8 +176,7 @@ def ordered(case: LogCase, found: Iterable[Suspect], accused: frozenset[Key]) ->
 
     def rank(each: Suspect) -> tuple[bool, int, int]:
         tier = 0 if each.confirmed or each.keys & accused else 1 if each.hard else 2
-        symptoms = events[id(each)]
-        reach = sum(any(explains(event, other) for event in symptoms) for other in kinds)
+        reach = sum(any(explains(event, other) for event in events[id(each)]) for other in kinds)
         return (each.overcome, tier, -reach)
 
     ranks = {id(each): rank(each) for each in kept}

@@ -29,7 +29,7 @@ _OVER = dict(str.split(row) for row in table(__file__, "recovery.txt")[0])
 events in their order, so only what one rank said is compared by its place."""
 _LATER = (
     *("nccl-ready", "ray-restored", "supervisor-program-runs", "kernel-nfs-back", "kernel-lustre-back"),
-    *("ceph-well", "kubernetes-node-ready", "slurm-node-back"),
+    *("ceph-well", "kubernetes-node-ready", "slurm-node-back", "slurm-works"),
 )
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _FORGIVEN = frozenset(map(SuspectKind, ["waits", "closed", "after", "link", "absent", "confirms"]))
@@ -210,7 +210,7 @@ def got_over(event: Event, sightings: Iterable[Sighting], found: Iterable[Event]
         and pod in (None, _of(each))
         and host in (None, each.taken.get("guilty_host", host))
         and (later not in _LATER or each.last.number > last.number)
-        and (each.last.who.rank == last.who.rank or "guilty_host" in each.taken)
+        and (each.last.who.rank in (None, last.who.rank) or "guilty_host" in each.taken)
         and (later not in _LATER or each.last.who == last.who or "guilty_host" in each.taken)
         and not any(line.file == last.file and line.number < each.last.number for line in harm)
         for each in sightings

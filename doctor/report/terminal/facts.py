@@ -157,8 +157,7 @@ def _print_hanging(head: Text, facts: Sequence[Text], console: Console) -> None:
             lines.append(Text())
             more = Text()
         lines[-1] = lines[-1] + more + fact
-    broken = [part for line in lines for part in line.wrap(console, room)]
-    for number, line in enumerate(broken):
+    for number, line in enumerate(part for line in lines for part in line.wrap(console, room)):
         line.rstrip()
         put_line(Text("  ") + (head if number == 0 else Text(" " * (_INDENT - 2))) + line, console)
 

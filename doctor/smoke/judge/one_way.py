@@ -112,8 +112,7 @@ def transfers_by_way(plan: SmokePlan, cell: Cell) -> dict[Way, dict[int, list[Tr
     heard: dict[Way, dict[int, list[Transfer]]] = defaultdict(lambda: defaultdict(list))
     for here, there, said in transfers(plan, cell):
         if said.way != "both":
-            way = (here, there) if said.way == "out" else (there, here)
-            heard[way][said.stage].append(said)
+            heard[(here, there) if said.way == "out" else (there, here)][said.stage].append(said)
     return heard
 
 

@@ -145,8 +145,7 @@ def read_output(number: str, text: bytes) -> JobOutput | None:
         written = [fields[name] for name in ("StdOut", "StdErr")]
         if fields["BatchFlag"] != "1" or not (fields["UserID"].isdigit() and fields["NumNodes"].isdigit()):
             return None
-        files = (_place(each, fields) for each in written if each not in _NO_FILE)
-        names = tuple(dict.fromkeys(files))
+        names = tuple(dict.fromkeys(_place(each, fields) for each in written if each not in _NO_FILE))
         return JobOutput(number, names, fields["BatchHost"], int(fields["NumNodes"]), int(fields["UserID"]))
     raise SqueueRefusal("Slurm knows no such job", unknown=True)
 

@@ -313,6 +313,13 @@ def test_a_world_that_is_not_the_product(tmp_path: Path) -> None:
     assert problem.commands == ("export WORLD_SIZE=16",)
 
 
+def test_ranks_of_srun_get_the_world_of_the_script(tmp_path: Path) -> None:
+    line = "srun --nodes=2 --ntasks-per-node=4 python train.py\n"
+    problem = only([read(tmp_path, "export WORLD_SIZE=4\n" + line)], INCONSISTENT)
+    assert (problem.severity, problem.expected) == (Severity.WARN, "8: 2 × 4")
+    silent([read(tmp_path, "export WORLD_SIZE=8\n" + line)])
+
+
 @pytest.mark.parametrize("world", [1, 2, 8])
 def test_a_launcher_gives_its_ranks_a_world_of_their_own(world: int, tmp_path: Path) -> None:
     silent([read(tmp_path, f"export WORLD_SIZE={world}\n" + TORCHRUN.format(node=0))])

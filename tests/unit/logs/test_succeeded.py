@@ -81,3 +81,27 @@ def test_lines_that_do_not_say_so(line: str) -> None:
 def test_the_words_of_an_all_clear() -> None:
     assert clean_words(Conclusion(LogOutcome.CLEAN, survived=True)).startswith("the job went on")
     assert clean_words(Conclusion(LogOutcome.CLEAN)).startswith("nothing")
+
+
+@cases
+def test_who_works_again_is_not_at_fault(complains: str, over: str, still: str, tmp_path: Path) -> None:
+    """What says that it is over counts below the complaint; `still` is what the complaint alone names."""
+    assert of(tmp_path, complains + over).outcome is LogOutcome.CLEAN
+    (charge, *_) = of(tmp_path, complains).charges
+    assert charge.symptom == still
+
+
+LEFT = (
+    "[rank{}]:[W515 07:06:42.95 ProcessGroupNCCL.cpp:1117] WARNING: process group has NOT been destroyed "
+    "before it is being destructed.\n"
+)
+GONE = (
+    "[rank7]:[W515 07:06:43.12 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=69): "
+    "Connection reset by peer\n"
+)
+
+
+def test_the_store_that_closes_behind_a_rank_that_was_over(tmp_path: Path) -> None:
+    assert of(tmp_path, LEFT.format(7) + GONE).outcome is LogOutcome.CLEAN
+    for other in ("", LEFT.format(3)):
+        assert of(tmp_path, other + GONE).outcome is not LogOutcome.CLEAN

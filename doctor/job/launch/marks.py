@@ -4,11 +4,12 @@ import re
 from dataclasses import dataclass
 
 from doctor.devices import VENDORS
+from doctor.job.launch.launchers import COMMANDS
 from doctor.text.redact import redact
 
 MOST = 8
 _ON_CPUS = re.compile(r"--(?:\w+[-_])?backend[= ]+['\"]?gloo\b")
-_LAUNCHER = re.compile(r"\b(?:torchrun|torch\.distributed\.|deepspeed|accelerate|mpirun|mpiexec|srun)\b")
+_LAUNCHER = re.compile(rf"\b(?:{'|'.join(COMMANDS)}|torch\.distributed\.\w+)\s")
 _BACKEND = re.compile(r"--(?:dist\w*[-_])?backend[= ]+['\"]?([\w$]+)")
 
 

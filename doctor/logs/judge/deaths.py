@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 
 from doctor.logs.judge.case import INTERRUPTED, LogCase
 from doctor.logs.judge.event import Event
-from doctor.logs.judge.kinds import SuspectKind, exit_of, killed_pid, lacks_memory, signal_of
+from doctor.logs.judge.kinds import LAUNCHERS, SuspectKind, exit_of, killed_pid, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.model import Form, LogLine, Party
@@ -37,7 +37,6 @@ OF_OTHERS = re.compile(
 )
 """Exceptions that others cause."""
 LOGGED = (Form.PLAIN, Form.TORCH)
-_STARTS = re.compile(r"\b(?:torchrun|torch\.distributed\.|mpirun|mpiexec|srun|deepspeed|accelerate|msrun)\b")
 _ANY_NAME = re.compile(r"(?:^|\]:? |> |\| )([A-Za-z_][\w.]{0,120}(?:: .{0,2000}| \([^()]{1,400}\))?$)")
 """An exception below its frames, whatever it is called."""
 
@@ -131,8 +130,8 @@ def _follows(case: LogCase, event: Event) -> bool:
     # unless it ended before those that wait, it may have waited too, with its complaint not in these logs
     waits = case.of(SuspectKind.WAITS)
     if event.kind is SuspectKind.DIED:  # so may a launcher that somebody killed when they had waited in vain
-        own = not event.ranks and _STARTS.search(event.line.text)
-        return bool(waits and own) and all(case.before(each, event) for each in waits)
+        own = not event.ranks and any(each in event.line.text for each in LAUNCHERS)
+        return bool(waits) and own and all(case.before(each, event) for each in waits)
     wrote = {rank for rank, (_, step) in case.last_steps.items() if step.file == event.line.file}
     if event.ranks and event.ranks <= wrote & case.first_failures.keys():  # they would be here
         return False

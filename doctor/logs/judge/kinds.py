@@ -38,6 +38,7 @@ class SuspectKind(Enum):
 
 
 _MEANS = {kind: tuple(words) for kind, *words in table(__file__, "kinds.txt")}
+LAUNCHERS = _MEANS["launchers"]
 _NAMES_HOST = ("ssh: connect to host",)
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE")
 _BATCH_SYSTEMS = "schedulers"

@@ -157,7 +157,7 @@ def _print_hanging(head: Text, facts: Sequence[Text], console: Console) -> None:
             lines.append(Text())
             more = Text()
         lines[-1] = lines[-1] + more + fact
-    for number, line in enumerate(part for line in lines for part in line.wrap(console, room)):
+    for number, line in enumerate(part for whole in lines for part in whole.wrap(console, room)):
         line.rstrip()
         put_line(Text("  ") + (head if number == 0 else Text(" " * (_INDENT - 2))) + line, console)
 

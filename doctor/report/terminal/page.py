@@ -115,8 +115,7 @@ def put_row(name: str, text: Text, console: Console, indent: int, *, hang: int =
     """Prints a name and the text beside it, wrapped; nothing without text. `hang` is the extra indent of the
     second and later lines of a paragraph.
     """
-    lines = _hanging(text, console, indent + LABEL + 2, hang) if text else ()
-    for number, line in enumerate(lines):
+    for number, line in enumerate(_hanging(text, console, indent + LABEL + 2, hang) if text else ()):
         label = (padded(clean_line(name) if number == 0 else "", LABEL), "dim")
         put_line(Text.assemble(" " * indent, label, "  ", line), console)
 

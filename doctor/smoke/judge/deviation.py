@@ -159,8 +159,7 @@ def _kind(sample: Sample, due: ScheduledCall | None, entries: Sequence[Scheduled
     # Too few or too many collectives by this step: counted first in the page's group, then in all others.
     for own, entered in ((True, sample.seq), (False, sample.position - sample.seq)):
         least = sum(own == (entry.call.group == sample.group) for entry in past)
-        most = least + sum(own == (entry.call.group == sample.group) for entry in now)
-        if entered > most:
+        if entered > least + sum(own == (entry.call.group == sample.group) for entry in now):
             return "extra"
         if entered < least + (own and sample.inside):
             return "skip"

@@ -50,7 +50,8 @@ def stall_of(shape: CellShape, pages: Mapping[int, Sample | None], phases: Mappi
         return Stall("behind" if len(last) < shape.world else "together", last, {})
     waits = waits_for(shape, {place: page for place, page in pages.items() if page is not None})
     outside = {place for place, page in pages.items() if page is None or not page.inside}
-    if guilty := tuple(sorted(outside.intersection(roots(waits)))):
+    awaited = roots(waits)
+    if guilty := tuple(sorted(outside.intersection(awaited))):
         return Stall("outside", guilty, waits)
     sinks = tuple(place for place in waits if not waits[place])
     return Stall("inside", sinks, waits) if waits else Stall("alone", tuple(pages), waits)

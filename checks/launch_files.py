@@ -228,7 +228,7 @@ def _state(seen: str, kind: str) -> str:
     """What is wrong with a path: only a program must be executable, and what is mounted may be a file too."""
     if seen == NOT_EXECUTABLE and kind != "run":
         return ""
-    if HIDES in seen and kind:  # only the folder of the program is searched
+    if HIDES in seen and kind not in ("", "file"):  # only the folder of the program is searched
         return ""
     usable = kind in ("bind", "volume") and seen in ("a folder", "empty")
     return "" if usable else "missing" if seen.startswith("missing") else seen

@@ -141,7 +141,7 @@ class Round:
             if at >= readings * seconds / READINGS:
                 readings = int(at / seconds * READINGS) + 1
                 self._read_links()
-                pause = max(every, (time.process_time() - before) / (OF_A_CORE * max(1, len(self.ranks))))
+            pause = max(every, (time.process_time() - before) / (OF_A_CORE * max(1, len(self.ranks))))
             took = time.monotonic() - began - at
             # Not at a fixed rate: a job whose steps take as long would always be seen at the same place.
             time.sleep(max(0.001, min(pause * random.uniform(0.8, 1.2) - took, seconds - at - took)))

@@ -33,7 +33,7 @@ from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
 CR_LF, NO_INTERPRETER = "lines with CR LF", "a script without its interpreter"
-HIDES = ", which Python takes for its own"
+HIDES = ", which hides Python's own module"
 """Ends the state of a program beside a file with the name of a module that torch imports."""
 ELSEWHERE = ("data", "env", "model", "module", "search")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders

@@ -21,7 +21,7 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
         esac;;
       *.py) for b in random typing types queue logging copy signal socket json inspect enum tokenize \
         operator platform numbers string threading tempfile traceback warnings functools datetime pickle torch numpy; do
-          [ "$b.py" = "${1##*/}" ] || ! [ -f "${1%/*}/$b.py" ] || h="beside $b.py, which Python takes for its own"
+          [ "$b.py" = "${1##*/}" ] || ! [ -f "${1%/*}/$b.py" ] || h="beside $b.py, which hides Python's own module"
         done;;
     esac
     case "$1" in

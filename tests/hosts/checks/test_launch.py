@@ -171,7 +171,7 @@ def test_a_program_that_one_host_cannot_start(examine: Examiner) -> None:
     examine.lab["node2"].write("/srv/job/random.py", "")
     outcome = examine(*argv, hosts="node[1-2]")
     (found,) = assert_only(outcome, "launch-files-missing", ["node2"])
-    assert found["actual"] == "beside random.py, which Python takes for its own on node2"
+    assert found["actual"] == "beside random.py, which hides Python's own module on node2"
     examine.lab["node2"].do("mv /srv/job/random.py /srv/job/draws.py")
     outcome = examine(*argv, hosts="node[1-2]")
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text

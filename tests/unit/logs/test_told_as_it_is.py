@@ -44,3 +44,20 @@ def test_a_job_that_was_started_again_and_finished_did_not_fail(name: str, tmp_p
     again = name.startswith("again")
     assert found.outcome.value == ("clean" if again else "named")
     assert len(found.beside) == again
+
+
+LATE = (
+    "[rank0]:[E1129 12:10:00.1 ProcessGroupNCCL.cpp:688] [PG ID 0 PG GUID 0(default_pg) Rank 0] Watchdog "
+    "caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+    "Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n"
+)
+KILLED = {"python train.py": "supervisor-shell-saw", "torchrun train.py": "torch-nccl-watchdog"}
+
+
+@pytest.mark.parametrize("program", KILLED)
+def test_a_launcher_that_was_killed_after_the_time_outs_is_not_their_cause(
+    program: str, tmp_path: Path
+) -> None:
+    """A shell tells of a killed program when it waits for it, which may be late."""
+    said = f"step 1/100 loss 2.0\n{LATE}run.sh: line 12:  4242 Killed                  {program}\n"
+    assert pasted(tmp_path, said).charges[0].symptom == KILLED[program]

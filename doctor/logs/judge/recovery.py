@@ -203,18 +203,21 @@ def got_over(event: Event, sightings: Iterable[Sighting], found: Iterable[Event]
     """
     later, last = _OVER.get(event.id), event.sighting.last
     pod, host = _of(event.sighting), event.sighting.taken.get("guilty_host")
-    harm = [one.line for one in found if last.form is Form.KERNEL and explains(event, one)]
-    return later is not None and any(
-        each.symptom.id == later
+    cleared = [
+        each.last.number
+        for each in (sightings if later else ())
+        if each.symptom.id == later
         and each.last.file == last.file
         and pod in (None, _of(each))
         and host in (None, each.taken.get("guilty_host", host))
         and (later not in _LATER or each.last.number > last.number)
         and (each.last.who.rank in (None, last.who.rank) or "guilty_host" in each.taken)
         and (later not in _LATER or each.last.who == last.who or "guilty_host" in each.taken)
-        and not any(line.file == last.file and line.number < each.last.number for line in harm)
-        for each in sightings
-    )
+    ]
+    if not cleared or last.form is not Form.KERNEL:
+        return bool(cleared)
+    harm = (one.line for one in found if one.line.file == last.file and explains(event, one))
+    return min(cleared) <= min((line.number for line in harm), default=min(cleared))
 
 
 def outdone(event: Event, found: Iterable[Event]) -> bool:

@@ -27,12 +27,14 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.job.launch.process_env import Launch
+from doctor.job.launch.slips import WRITTEN
 from doctor.rules.launch_names import remark
 from doctor.rules.machines import votes_of
 from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
 CR_LF, NO_INTERPRETER = "lines with CR LF", "a script without its interpreter"
+NOT_WRITABLE, NO_ROOM = "not writable", "without room"
 HIDES = ", which hides Python's own module"
 """Ends the state of a program beside a file with the name of a module that torch imports."""
 ELSEWHERE = ("data", "env", "model", "module", "search")
@@ -109,12 +111,15 @@ def launch_files_missing(
     another machine, what the script or a program that it runs before may create, and paths with an unknown
     part are not looked for, nor what is in a folder that is missing. A hostfile must be where the launcher
     starts: on one host, or here. Files that variables name are looked for if their library stops without
-    them. If no host has it, it is a fault of the launch, and of no host, if a file of a similar name is
-    beside it, the folder around what is mounted is there, or all hosts have another path that the launch
-    names. Otherwise it is a warning, because the script may be meant for other machines, as is what it may
-    bring. Of folders of data, models and environments by name nothing is said then.
+    them. What options name to be written (--output_dir, --save, --log_dir) must have a folder above it that
+    this user may write to, with 100 MB free; on other hosts than the first, a warning, because the first
+    may write for all. If no host has it, it is a fault of the launch, and of no host, if a file of a similar
+    name is beside it, the folder around what is mounted is there, or all hosts have another path that the
+    launch names. Otherwise it is a warning, because the script may be meant for other machines, as is what it
+    may bring. Of folders of data, models and environments by name nothing is said then.
 
-    What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
+    What to do: copy the file to the hosts that the finding names, or mount the file system that has it. Where
+    ranks cannot write, find the folder on the way that is another user's, full or mounted read-only.
     """
     for launch in launches:
         of_devices = {mark.text for process in launch.told for mark in process.marks}
@@ -152,21 +157,25 @@ def launch_files_missing(
                 sure = here or state in (NOT_EXECUTABLE, CR_LF, NO_INTERPRETER) or HIDES in state
                 what = "a part of the machine" if kind == "machine" else "a file"
                 how = "is not there" if state == "missing" else "cannot be used"
+                said, expected = f"{what} that the launch needs {how}", f"{path}, on every host"
+                named = path.removesuffix(WRITTEN)
+                doubtful = kind in ("volume", "search") or (everywhere and not sure)
+                if kind == "out":
+                    said, expected = "ranks cannot write where the launch says", f"files below {named}"
+                    doubtful = plan.names[0] not in hosts  # the first one may write for all
                 yield Problem(
-                    f"{what} that the launch needs {how}",
-                    expected=f"{path}, on every host",
+                    said,
+                    expected=expected,
                     actual=f"{state or 'no folder'} on {fold(hosts)}",
-                    subject=path,
+                    subject=named,
                     hosts=() if everywhere else tuple(hosts),
                     where=tuple(Place(host=host) for host in hosts),
-                    severity=Severity.WARN
-                    if kind in ("volume", "search") or (everywhere and not sure)
-                    else None,
+                    severity=Severity.WARN if doubtful else None,
                     evidence=(
-                        Evidence(launch.name, f"names {path}"),
+                        Evidence(launch.name, f"names {named}"),
                         *((Evidence(path.rpartition("/")[0], f"has {near}"),) if near else ()),
                     ),
-                    commands=_typed(path, state, near),
+                    commands=_typed(named, state, near),
                 )
 
 
@@ -242,6 +251,8 @@ def _near(path: str, seen: Iterable[str]) -> str:
 
 
 def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
+    if state in (NOT_WRITABLE, NO_ROOM):
+        return (f"namei -l {_quoted(path)}", "df -h")
     if state == NOT_EXECUTABLE:
         return (f"chmod +x {_quoted(path)}",)
     if state == NO_INTERPRETER:

@@ -1,6 +1,14 @@
 l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
   set -- "${2:+$HOME}$1"
-  if ! [ -e "$1" ]; then
+  if [ "${1%/.}" != "$1" ]; then
+    b=${1%/.}
+    while ! [ -e "$b" ]; do b=${b%/*} b=${b:-/}; done
+    if ! [ -w "$b" ]; then h='not writable'
+    elif [ -d "$b" ]; then
+      set -- $(df -kP "$b" | tail -n 1)
+      [ "${4-}" -ge 102400 ] || [ "${4:--}" = - ] || h='without room'
+    elif [ "$b" != "${1%/.}" ]; then h='below a file'; fi
+  elif ! [ -e "$1" ]; then
     if [ -d "${1%/*}/" ]; then
       h=missing: b=${1##*/} m=0
       for n in "${1%/*}/${b%"${b#?}"}"*".${b##*.}"; do

@@ -23,7 +23,7 @@ from doctor.job.launch.shell_flow import LONG, ShellCommand
 from doctor.job.launch.shell_scripts import ShellWithScripts, parsed
 from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import SSH, Word, tokens
-from doctor.job.launch.slips import Slip, SlipsOf
+from doctor.job.launch.slips import WRITTEN, Slip, SlipsOf
 from doctor.job.launch.variables import is_kept, is_setting
 from doctor.job.launch.wrappers import InnerCommand, is_known, is_python, program_name, unwrapped
 from doctor.text.hostprogram import sections
@@ -84,8 +84,9 @@ class ShellScript:
 
 def _may_be_made(path: str, kind: str, text: str) -> bool:
     """Whether a line of the script may create this path or a folder above it, or go on without it."""
-    if kind in _MADE_BY and re.search(_MADE_BY[kind], text):
-        return True
+    made = re.search(_MADE_BY.get(kind, "(?!)"), text) is not None
+    if made or kind == "out":
+        return made
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:]))).replace(r"\$HOME", r"(?:~|\$\{?HOME\}?)")
     below = filter(None, path.replace("$HOME", "/home").split("/")[2:])
@@ -469,7 +470,11 @@ class _Shell(ShellWithScripts):
             (f"{folder}/{to.partition('.')[0]}", "module") for of, to in pairs if of in ("-m", "--module")
         ]
         for path, kind in (*read, *_data_in(split), *_of_hub({**self.values, **prefix}, split)):
-            if kind in ("read", "configured") or not (
+            if kind == "out":
+                at_home = path.startswith(("$HOME/", "${HOME}/"))
+                to = path if at_home else expand.moved(folder, path)
+                self._need([f"{to}{WRITTEN}"] if to else (), kind)
+            elif kind in ("read", "configured") or not (
                 later or any(f"{path}/".startswith(f"{each}/") for each in own)
             ):
                 self._need([path], kind)

@@ -7,6 +7,8 @@ from difflib import get_close_matches
 
 from doctor.job.launch.launcher import LaunchCommand
 
+WRITTEN = "/."
+"""Ends a path that ranks write to: it may be made."""
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 _SET = re.compile(r"(?m)(?:^|[\s;&(])([A-Za-z_]\w{2,80})\+?=")
 _USED = re.compile(r"\$(?:([A-Za-z_]\w{2,80})\b|\{([A-Za-z_]\w{2,80})\})")

@@ -196,6 +196,26 @@ def test_a_host_without_what_the_launch_names(
 
 
 @cases
+def test_a_folder_to_which_ranks_cannot_write(
+    options: str, at: str, size: str, says: str, code: int, examine: Examiner
+) -> None:
+    path = examine.folder / "run.sh"
+    path.write_text(STARTED.format(f"--master_addr=node1 {options}"))
+    argv = (*ALONE, "--launch", str(path))
+    for name in ("node1", "node2"):
+        examine.lab[name].do("mkdir -p /ckpt")
+    for name in at.split():
+        examine.lab[name].do(f"mount -t tmpfs -o size={size} tmpfs /ckpt")
+    outcome = examine(*argv, hosts="node[1-2]")
+    found = outcome.trouble
+    assert ([each["actual"] for each in found], outcome.code) == ([says] if says else [], code), outcome.text
+    for name in at.split() if says else ():
+        examine.lab[name].do("umount /ckpt")
+    outcome = examine(*argv, hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
+@cases
 def test_what_the_launch_makes_or_finds_elsewhere(line: str, files: list[str], examine: Examiner) -> None:
     """Only one host has it, and no host is accused."""
     path = examine.folder / "run.sh"

@@ -27,7 +27,7 @@ def test_which_interpreter_is_that_of_the_ranks(text: str, python: str, tmp_path
 
 @cases
 def test_whom_a_file_accuses(path: str, states: list[str], told: list[str], tmp_path: Path) -> None:
-    launch = read(tmp_path, f"cd /job\nsource /job/env.sh\n{TORCHRUN} /job/train.py\n")
+    launch = read(tmp_path, f"cd /job\nsource /job/env.sh\n{TORCHRUN} /job/train.py --save /ckpt/a\n")
     looked = {f"node{n}": {path: state} for n, state in enumerate(states, 1)}
     found, _ = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
     assert [

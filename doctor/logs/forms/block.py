@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Protocol
 
 from doctor.logs.forms.line import said_of
@@ -32,6 +33,7 @@ _INDENT = "  "
 """torchrun's table indents the traceback of a rank by this."""
 _ANY_NAME = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,9}[A-Za-z_]\w{0,60}(?:: |\s{0,9}$)")
 _CALL = re.compile(r"  File \"[^\"]{1,500}\", line \d{1,9}, in ")
+_FLAT, _MARKS = re.compile(r"File \"[^\"]{1,500}\", line \d"), re.compile(r"[\^~]+$")
 _OF_FRAME = 3
 """The lines of a frame: the place, the code, and the marks below it."""
 _RAY_TASK = re.compile(r"ray::.{1,400}?\(pid=(?P<pid>\d{1,9}), ip=\[?(?P<ip>[\w.:-]{1,45})")
@@ -130,14 +132,18 @@ def _logged(above: Sequence[str], layout: PrefixLayout, clock: Clock) -> int | N
     return said_of(head, layout, clock).rank if "Traceback (most recent call last)" in head else None
 
 
+def goes_on(own: str, over: str) -> bool:
+    """Whether a line under `over` belongs to a traceback, whose blanks may have been lost on the way."""
+    return own[:1] in (" ", "\t") or bool(_FLAT.match(own) or _FLAT.match(over) or _MARKS.match(own))
+
+
 def of_ray_task(text: str, facts: LineFacts, above: Sequence[str]) -> bool:
     """Whether it is the exception of a Ray task; then the process that raised it is filled in, as another
     one prints it. The task stands above its frames.
     """
     prefix = text[: facts.start]
-    for line in above:
-        own = line.removeprefix(prefix)
-        if own[:1] in (" ", "\t"):
+    for own, over in pairwise((*(line.removeprefix(prefix) for line in above), "")):
+        if goes_on(own, over):
             continue
         task = _RAY_TASK.search(own) if "ray::" in own else None
         if task:

@@ -36,6 +36,7 @@ OF_OTHERS = re.compile(
     r"|DeadlockDetectedException)\b"
 )
 """Exceptions that others cause."""
+PLACE = re.compile(r" \((?P<file>[^()]{1,300}):(?P<line>\d{1,9})(?:, in \S{1,80})?\)$")
 LOGGED = (Form.PLAIN, Form.TORCH)
 _ANY_NAME = re.compile(r"(?:^|\]:? |> |\| )([A-Za-z_][\w.]{0,120}(?:: .{0,2000}| \([^()]{1,400}\))?$)")
 """An exception below its frames, whatever it is called."""
@@ -303,8 +304,12 @@ def raised(line: LogLine) -> str | None:
     """The exception in the last line of a traceback: "ValueError: shard 0017 is empty"."""
     if line.form is not Form.PYTHON:
         return None
-    found = _EXCEPTION.search(line.text[:2000])
-    if found:
-        return (found[1] or found[2]).strip()[:200]
-    found = _ANY_NAME.search(line.text[:2000]) if line.frames else None
-    return found[1].strip()[:200] if found else None
+    found = _EXCEPTION.search(line.text[:2000]) or (line.frames and _ANY_NAME.search(line.text[:2000]))
+    if not found:
+        return None
+    said, own = found[found.lastindex or 0].strip(), own_frame(line.frames)
+    place = PLACE.search(said)
+    if own and place and own[0] != place["file"]:
+        where = f" ({own[0]}:{own[1]}, raised in {'/'.join(place['file'].split('/')[-2:])}:{place['line']})"
+        return f"{said[: place.start()][: 200 - len(where)]}{where}"
+    return said[:200]

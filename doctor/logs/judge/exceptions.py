@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
-from doctor.logs.judge.deaths import OF_OTHERS, raised
+from doctor.logs.judge.deaths import OF_OTHERS, PLACE, raised
 from doctor.logs.judge.event import LAST_WORDS
 from doctor.logs.judge.parties import apart, key
 from doctor.logs.judge.words import who
@@ -15,7 +15,6 @@ from doctor.model import Confidence
 
 FEW = 3
 """The most lines of a file that is nothing but an exception."""
-_PLACE = re.compile(r" \((?P<file>[^()]{1,300}):\d{1,9}(?:, in \S{1,80})?\)$")
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: {0,8}\w")
 """torch writes the exception that ends a rank with its number in front."""
 _LAUNCHER = re.compile(
@@ -30,7 +29,7 @@ def own_exception(case: LogCase) -> LogBlame | None:
     """Only the last words of a file count: a program goes on after an exception that it caught."""
     files = {file.name: file for file in case.logs.files}
     for party, line in case.odd:
-        place, said = _PLACE.search(line.text), raised(line)
+        place, said = PLACE.search(line.text), raised(line)
         command = len(case.odd) == 1 and said is not None and _COMMAND.match(said)
         if said is None or (OF_OTHERS.match(said) and not command):
             continue

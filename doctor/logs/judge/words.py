@@ -79,7 +79,7 @@ def ended(event: Event) -> str:
     if number == 9:
         return "was killed (SIGKILL)"
     if event.kind is SuspectKind.STOPPED:
-        return f"was ended by its launcher ({signal_name(number)})" if number else "was ended by its launcher"
+        return f"was told to end ({signal_name(number)})" if number else "was ended by its launcher"
     if number is not None:
         return f"died of {signal_name(number)}"
     return f"ended with exit code {exit_of(event.sighting)}"

@@ -8,7 +8,7 @@ from doctor.logs.model import CUT
 
 BEGINS = "Traceback (most recent call last)"
 FRAME = re.compile(
-    r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
+    r'(?:^|\s)\s{0,3}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
 )
 STAMP = re.compile(r"\d{1,4}(?:[-:/.,T ]{1,2}\d{1,9}){2,8}")
 LEAST = 2

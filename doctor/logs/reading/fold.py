@@ -11,7 +11,7 @@ MOST = 4000
 """The most sightings of one file; after that, those of further parties are counted together."""
 APART = ("pci", "adapter", "gpu", "gpu_node", "process", "server", "earlier_xid", "ranks", "peer_ranks")
 """Values of a message that tell two events of one writer apart."""
-KERNELS = (*APART, "pid", "victim")
+KERNELS = (*APART, "pid", "victim", "disk")
 """The same for the kernel, whose events belong to processes."""
 OBJECTS = {
     Role.NAMES: ("address", "device"),

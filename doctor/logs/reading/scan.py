@@ -446,7 +446,7 @@ class _Scanner:
             if of_ray_task(text, facts, around.above()):
                 text = f"{text} (process {facts.pid} on {facts.host})"
             above = [line for line in around.above() if line.startswith(text[: facts.prefix])]
-            frame = next(filter(None, map(FRAME.search, above)), None)
+            frame = stacks.raised_at(above)
             if (
                 not facts.record
                 and not _UNCAUGHT.search(text[: facts.start])

@@ -4,15 +4,18 @@ it waited; what found no space; what MindSpore's data pipeline complains of.
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise, takewhile
 
-from doctor.logs.reading.cut_off import BEGINS
+from doctor.logs.forms.block import goes_on
+from doctor.logs.reading.cut_off import BEGINS, FRAME
 from doctor.text.hostprogram import table
 
 INTERRUPTED = "KeyboardInterrupt"
 _FRAME = re.compile(
     r'\s{0,9}File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<where>[\w.<>]{1,80})'
 )
-_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<")
+_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<|/bin/[\w-]{1,80}$")
+_PYTHONS_OWN = re.compile(r"/lib/python3\.\d{1,2}/(?!(?:site|dist)-packages/)|^<")
 UNCAUGHT = "terminate called after throwing"
 _WHAT = re.compile(r"\s{0,4}what\(\): .{1,400}")
 _CALLS, *_ROWS = ("|".join(rows) for _, *rows in table(__file__, "stacks.txt"))
@@ -54,7 +57,8 @@ def stopped_at(text: str, prefix: str, above: Iterable[str]) -> str:
 
 def with_what(text: str, below: Iterable[str]) -> str:
     """The line of C++ about an exception that nothing caught, with the message of the exception."""
-    near = _own((line for _, line in zip(range(_NEAR), below, strict=False)), text.partition(UNCAUGHT)[0])
+    prefix = text.partition(UNCAUGHT)[0].rstrip()
+    near = _own((line for _, line in zip(range(_NEAR), below, strict=False)), prefix)
     return text.rstrip() + next((found[0] for found in map(_WHAT.match, near) if found), "")
 
 
@@ -90,17 +94,23 @@ def traceback_above(above: Iterable[str], *prefixes: str) -> tuple[str, ...]:
     `above` are the lines before it, the nearest first; `prefixes` stand in front of its lines.
     """
     found: list[str] = []
-    for line in above:
-        if not line.startswith(prefixes):
-            continue
-        own = line.removeprefix(next(filter(line.startswith, prefixes)))
+    lines = (line for line in above if line.startswith(prefixes))
+    owns = (line.removeprefix(next(filter(line.startswith, prefixes))) for line in lines)
+    for own, over in pairwise((*owns, "")):
         begins = BEGINS in own
-        if not begins and own[:1] not in (" ", "\t"):
+        if not (begins or goes_on(own, over)):
             break
         found.append(own.rstrip())
         if begins:
             break
     return tuple(reversed(found[:MOST_LINES])) if any(map(_FRAME.match, found)) else ()
+
+
+def raised_at(above: Sequence[str]) -> re.Match[str] | None:
+    """The innermost frame of the traceback above an exception that is not in a module of Python's own."""
+    frames = [*filter(None, map(FRAME.search, takewhile(lambda line: BEGINS not in line, above)))]
+    others = (each for each in frames if not _PYTHONS_OWN.search(each["file"]))
+    return next(others, frames[0] if frames else None)
 
 
 def own_frame(frames: Sequence[str]) -> tuple[str, int] | None:

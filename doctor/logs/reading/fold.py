@@ -1,5 +1,6 @@
 """Collects the symptoms of one file. Repetitions are counted, not kept."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -13,6 +14,8 @@ APART = ("pci", "adapter", "gpu", "gpu_node", "process", "server", "earlier_xid"
 """Values of a message that tell two events of one writer apart."""
 KERNELS = (*APART, "pid", "victim", "disk")
 """The same for the kernel, whose events belong to processes."""
+_PART = re.compile(r"(disk (?:nvme\d{1,4}|(?:[sv]|xv|h)d[a-z]))\w*")
+"""A namespace or a partition of a disk."""
 OBJECTS = {
     Role.NAMES: ("address", "device"),
     Role.ROOT: ("host", "file", "name", "module", "library", "interface"),
@@ -48,7 +51,7 @@ def subject(symptom: Symptom, taken: Mapping[str, str], form: Form) -> Subject:
         names += OBJECTS[symptom.role]
     if symptom.above or symptom.below:
         names = tuple(sorted(taken))
-    return tuple(f"{name} {taken[name]}" for name in names if name in taken)
+    return tuple(_PART.sub(r"\1", f"{name} {taken[name]}") for name in names if name in taken)
 
 
 @dataclass(slots=True)

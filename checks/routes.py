@@ -54,10 +54,12 @@ def route_leads_nowhere(
     two hosts is the cause.
 
     How it is known: the routes of the main table. A route by a gateway leads nowhere if the gateway did not
-    answer while a connection was tried. If connections between the two hosts succeed, rules of policy routing
+    answer while a connection was tried, and a network of another interface (a bridge of Docker, a VPN) if it
+    lies within the network of the job and no connection succeeds. If connections between the two hosts succeed, rules of policy routing
     take them (see rule-diverts-traffic), and nothing is wrong here.
 
-    What to do: delete the route, or name a gateway that exists. Without any route, add one.
+    What to do: delete the route, or name a gateway that exists. Without any route, add one. Give the bridge
+    other addresses (default-address-pools of Docker).
     """
     for route, peers in lost_routes(here.name, routes, plan, mesh).items():
         addresses = [held for peer in peers.named if (held := plan.data_address(peer))]
@@ -84,6 +86,8 @@ def _summary(route: Route | None) -> str:
         return "it has no route to other hosts of the job"
     if route.kind:
         return f"its {route.kind} route throws away what it sends to other hosts of the job"
+    if not route.gateway:
+        return f"its network on {route.interface} has the addresses of other hosts of the job"
     return f"its route to other hosts of the job is by {route.gateway}, which does not answer"
 
 

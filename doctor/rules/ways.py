@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
 
 from doctor.api import GUESSES, JobPlan, Place, Stretch, fold, grouped
 from doctor.facts.network import Counters, Route, Routes
@@ -82,7 +83,8 @@ def lost_routes(
     for peer in plan.holders.in_order(peer for peer in met if peer not in works and peer in address):
         if address[peer].version == 4:
             route = routes.route_to(str(address[peer]))
-            if _unanswered(route, [link for link in met[peer] if link.source == host]):
+            failed = [link for link in met[peer] if link.source == host]
+            if _unanswered(route, failed) or (route and _is_taken(route, routes, address, host, peer)):
                 unanswered[route].append(peer)
     lost = {route: UnreachablePeers(len(peers), tuple(peers)) for route, peers in unanswered.items()}
     for away, stretches in _discarding_routes(routes, plan).items():
@@ -102,6 +104,19 @@ def _unanswered(route: Route | None, failed: Collection[Link]) -> bool:
     if route is None:
         return any("Network is unreachable" in link.detail for link in failed)
     return not route.kind and any(route.gateway in link.unresolved for link in failed)
+
+
+def _is_taken(
+    route: Route, routes: Routes, address: Mapping[str, IPv4Address | IPv6Address], host: str, peer: str
+) -> bool:
+    """Whether a narrower network of another interface takes the peer out of the network that both are in."""
+    return not (route.gateway or route.kind) and any(
+        other.interface != route.interface
+        and 0 < other.target.prefixlen < route.target.prefixlen
+        and not (other.gateway or other.kind)
+        and all(each in address and address[each] in other.target for each in (host, peer))
+        for other in routes.routes
+    )
 
 
 def wrong_neighbours(

@@ -49,6 +49,18 @@ def test_of_many_those_that_were_tried_are_named() -> None:
     assert peers.named == ("n2", "n4")
 
 
+@pytest.mark.parametrize(("taken", "works", "lost"), [(True, False, ["n5"]), (True, True, []), (False, False, [])])
+def test_a_network_of_another_interface_takes_a_peer(taken: bool, works: bool, lost: list[str]) -> None:
+    """A narrower network of a bridge does, if no connection succeeds."""
+    rows = "/proc/net/route:eth0\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+    rows += "/proc/net/route:br0\t0400000A\t00000000\t0001\t0\t0\t0\tFCFFFFFF\t0\t0\t0\n" * taken
+    routes = ROUTES.parse(Capture("routes", 0, HEAD + rows))
+    failed = () if works else (("n1", "n5"), ("n5", "n1"))
+    found = lost_routes("n1", routes, plan(6), mesh(["n1", "n2", "n5"], *failed))
+    assert [peer for peers in found.values() for peer in peers.named] == lost
+    assert [str(route) for route in found] == ["10.0.0.4/30 dev br0"] * len(lost)
+
+
 def test_a_peer_without_a_known_address_is_on_no_route() -> None:
     """Its name is looked up on the hosts, so which route its packets take is unknown."""
     named = draft([Host("n1", "10.0.0.1", data="10.0.0.1"), Host("n2", "n2", data="n2-data")], JobWishes())

@@ -26,7 +26,7 @@ from doctor.api import (
 )
 from doctor.facts.job import LAUNCHES
 from doctor.facts.system import DEVICES, VIEW, Devices
-from doctor.job.launch.marks import Mark, marks_in
+from doctor.job.launch.marks import COUNTED, Mark, marks_in
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_starts import file_of
 from doctor.rules.devices import beyond_hosts
@@ -65,12 +65,14 @@ def launch_devices_absent(
     What to do: name the hosts that have the devices. If the devices of these hosts are gone, load the driver.
     If the job is meant to train on CPUs, say so with --backend gloo.
     """
-    if plan.backend.source not in NOBODY_SAID:
+    given = plan.backend.source not in NOBODY_SAID
+    if given and not any(COUNTED in mark.text for each in launches for mark in _marks(each.told)):
         raise Skip("the backend was given")
     shown = {v for v in VENDORS for found in devices.values() if found.of(v).numbers or found.of(v).on_bus}
     inside = bool(views) and all(view == View.CONTAINER for view in views.values())
     for launch in launches:
         found = _marks(launch.told) if not launch.live else {}
+        found = {mark: place for mark, place in found.items() if not given or COUNTED in mark.text}
         meant = [vendor for vendor in VENDORS if any(vendor.name == mark.vendor for mark in found)]
         if not meant or _may_serve(meant, shown):
             continue

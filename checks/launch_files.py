@@ -44,7 +44,8 @@ BROUGHT = ("read", "configured", "file", "volume", "hosts", *ELSEWHERE)
 """What the script, or somebody else, may bring before it is read."""
 SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")
 """Folders of any machine and any container."""
-HOME = "$HOME"
+HOME, PATH = "$HOME", "$PATH"
+LEFT = "left by another job"
 ALIKE = 0.85
 """How alike the names of a missing file and of one beside it are."""
 
@@ -55,8 +56,8 @@ def _ask_needed(ask: Ask) -> str:
     """By a process that nobody waits for, as with rank tables: a dead file system must not hold up others."""
     if not ask.paths:
         return ""
-    parts = (path.partition(HOME) for path in ask.paths)
-    looks = "\n".join(f"l {quote(path or there)} '{home}'" for path, home, there in parts)
+    parts = (path.partition(PATH if path.startswith(PATH) else HOME) for path in ask.paths)
+    looks = "\n".join(f"l {quote(path or there)} '{start}'" for path, start, there in parts)
     return _LOOK.replace("@looks@", looks)
 
 
@@ -64,7 +65,7 @@ def _states(capture: Capture) -> Mapping[str, str]:
     lines = capture.stdout.splitlines()
     if lines and lines[-1] != "looked":
         raise UnreadableOutput("the look at the files did not end")
-    found = (re.fullmatch(r"(= )?(.*?)((?:\$HOME)?/.*)", line) for line in lines)
+    found = (re.fullmatch(r"(= )?(.*?)((?:\$HOME|\$PATH)?/.*)", line) for line in lines)
     return {f"{each[1] or ''}{each[3]}": each[2].strip() or "missing" for each in found if each}
 
 
@@ -112,11 +113,13 @@ def launch_files_missing(
     part are not looked for, nor what is in a folder that is missing. A hostfile must be where the launcher
     starts: on one host, or here. Files that variables name are looked for if their library stops without
     them. What options name to be written (--output_dir, --save, --log_dir) must have a folder above it that
-    this user may write to, with 100 MB free; on other hosts than the first, a warning, because the first
-    may write for all. If no host has it, it is a fault of the launch, and of no host, if a file of a similar
-    name is beside it, the folder around what is mounted is there, or all hosts have another path that the
-    launch names. Otherwise it is a warning, because the script may be meant for other machines, as is what it
-    may bring. Of folders of data, models and environments by name nothing is said then.
+    this user may write to, with 100 MB free. If nothing above it is there on other hosts than the first, it
+    is a warning, because the first may write for all. What ssh starts by its name alone must be on the PATH
+    that ssh gives a command, and a file of init_method=file:// must not be there yet (a warning). If no host
+    has it, it is a fault of the launch, and of no host, if a file of a similar name is beside it, the folder
+    around what is mounted is there, or all hosts have another path that the launch names. Otherwise it is a
+    warning, because the script may be meant for other machines, as is what it may bring. Of folders of data,
+    models and environments by name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it. Where
     ranks cannot write, find the folder on the way that is another user's, full or mounted read-only.
@@ -162,7 +165,19 @@ def launch_files_missing(
                 doubtful = kind in ("volume", "search") or (everywhere and not sure)
                 if kind == "out":
                     said, expected = "ranks cannot write where the launch says", f"files below {named}"
-                    doubtful = plan.names[0] not in hosts  # the first one may write for all
+                    doubtful = state == "missing" and plan.names[0] not in hosts  # it may write for all
+                elif kind == "command":
+                    said, named = (
+                        "a shell of ssh does not find a program of the launch",
+                        path.removeprefix(f"{PATH}/"),
+                    )
+                    expected = f"{named} on the PATH that ssh gives a command, on every host"
+                elif kind == "init":
+                    said, expected, doubtful = (
+                        "a file by which ranks meet is there already",
+                        f"no {path}",
+                        True,
+                    )
                 yield Problem(
                     said,
                     expected=expected,
@@ -235,6 +250,8 @@ def _is_meant_for(launch: Launch, hosts: Sequence[str], looked: Mapping[str, Map
 
 def _state(seen: str, kind: str) -> str:
     """What is wrong with a path: only a program must be executable, and what is mounted may be a file too."""
+    if kind == "init":
+        return LEFT if seen == NOT_EXECUTABLE else ""
     if seen == NOT_EXECUTABLE and kind != "run":
         return ""
     if HIDES in seen and kind not in ("", "file"):  # only the folder of the program is searched
@@ -251,6 +268,13 @@ def _near(path: str, seen: Iterable[str]) -> str:
 
 
 def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
+    if state == LEFT:
+        return (f"rm {_quoted(path)}",)
+    if "/" not in path:
+        return (
+            f"command -v {quote(path)}; echo $PATH",
+            remark("ssh does not read what .bashrc says below `case $- in *i*`"),
+        )
     if state in (NOT_WRITABLE, NO_ROOM):
         return (f"namei -l {_quoted(path)}", "df -h")
     if state == NOT_EXECUTABLE:

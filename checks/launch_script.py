@@ -23,6 +23,7 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.job import LAUNCHES
+from doctor.facts.limits import LIMITS, Limits
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch.launchers import COMMANDS
@@ -168,8 +169,21 @@ def _numbers_itself(process: ProcessEnv) -> bool:
     return launcher(process) is not None and not goes_by_node_rank(process)
 
 
-@check("launch-command", LAUNCHES, PLAN, scope=Scope.CLUSTER, damage=Damage.BLOCKED)
-def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Problem]:
+@check(
+    "launch-command",
+    LAUNCHES,
+    PLAN,
+    maybe(ENVIRONMENT),
+    maybe(LIMITS),
+    scope=Scope.CLUSTER,
+    damage=Damage.BLOCKED,
+)
+def launch_command(
+    launches: tuple[Launch, ...],
+    plan: JobPlan,
+    logins: Mapping[str, Environment],
+    limits: Mapping[str, Limits],
+) -> Iterator[Problem]:
     """The launch is not read as it is meant: by the shell, the scheduler, the launcher or DeepSpeed.
 
     Why it matters: the ranks start on fewer hosts, or without an option, or not at all; and what is printed
@@ -194,12 +208,20 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     devices on a node than its launcher has ranks there leaves some without. A launcher knows few values of
     some options, and Python no module that is called like a file. A word like `exprot` before NAME= sets
     nothing. What a loop draws for each host, hosts do not have in common. A container of Docker has 64 MB of
-    shared memory, unless it is given more.
+    shared memory, unless it is given more. Open MPI does not start as root without
+    --allow-run-as-root. Under `set -e` a limit of open files above the hard limit of the login ends the
+    script. A TMPDIR of more than 75 characters leaves no room for the names of the sockets of a data loader.
 
     What to do: correct the line that the finding shows.
     """
+    users = {host: login.user[0] for host, login in (logins or {}).items() if login.user}
     for launch in launches:
         for slip in launch.slips:
+            if slip.kind == "raises":
+                yield from _raised(launch, slip, limits or {}, users)
+                continue
+            if slip.kind == "asroot" and {*users.values()} != {"root"}:
+                continue
             alone = slip.kind in OF_SEVERAL_HOSTS and len(plan.hosts) < 2
             local = slip.kind == "network" and not any(_spans(process) for process in launch.told)
             other = slip.kind == "devices" and plan.backend.value is Backend.GLOO
@@ -208,6 +230,20 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
         fewer = any(slip.kind == "nodes" for slip in launch.slips)  # then srun has no other node
         for process in launch.told if not (launch.live or fewer) else ():
             yield from _other_tasks(launch, process)
+
+
+def _raised(
+    launch: Launch, slip: Slip, limits: Mapping[str, Limits], users: Mapping[str, str]
+) -> Iterator[Problem]:
+    """The problem of hosts whose login may not open as many files as the script asks for."""
+    asked = int(slip.words.split()[-1])
+    hard = {host: own.most_files for host, own in limits.items() if users.get(host, "root") != "root"}
+    short = {host: own for host, own in hard.items() if own is not None and own < asked}
+    if short:
+        found = _problem(launch, slip)
+        most = "-".join(map(str, sorted({*short.values()})))
+        said = f"{found.actual}; the hard limit is {most} on {fold(short)}"
+        yield replace(found, actual=said, hosts=() if len(short) == len(limits) else tuple(short))
 
 
 def _spans(process: ProcessEnv) -> bool:
@@ -526,6 +562,21 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "a test without blanks around its sign is one word, and always holds",
             "blanks on both sides of the sign",
             'write [ "$A" = "$B" ], with blanks on both sides of the sign',
+        ),
+        "raises": (
+            "with `set -e` the script ends here: it may not raise the limit of open files so far",
+            "a number up to the hard limit of the login",
+            'ulimit -n "$(ulimit -Hn)"',
+        ),
+        "deep": (
+            "TMPDIR is too long for the names of the sockets of a data loader's workers",
+            "a path of at most 75 characters",
+            "a shorter path",
+        ),
+        "asroot": (
+            f"{words} of Open MPI does not start as root",
+            "another user, or --allow-run-as-root",
+            f"{words} --allow-run-as-root …",
         ),
         "strict": (
             "with `set -e` the script ends here if no such process runs: it starts nothing then",

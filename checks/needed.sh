@@ -1,9 +1,10 @@
 l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
+  if [ "${2-}" = '$PATH' ]; then command -v "${1#/}" >/dev/null || printf 'missing %s\n' "$k"; return; fi
   set -- "${2:+$HOME}$1"
   if [ "${1%/.}" != "$1" ]; then
     b=${1%/.}
     while ! [ -e "$b" ]; do b=${b%/*} b=${b:-/}; done
-    if ! [ -w "$b" ]; then h='not writable'
+    if ! [ -w "$b" ]; then h='not writable'; [ "$b" != / ] || h=missing
     elif [ -d "$b" ]; then
       set -- $(df -kP "$b" | tail -n 1)
       [ "${4-}" -ge 102400 ] || [ "${4:--}" = - ] || h='without room'

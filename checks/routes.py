@@ -55,8 +55,8 @@ def route_leads_nowhere(
 
     How it is known: the routes of the main table. A route by a gateway leads nowhere if the gateway did not
     answer while a connection was tried, and a network of another interface (a bridge of Docker, a VPN) if it
-    lies within the network of the job and no connection succeeds. If connections between the two hosts succeed, rules of policy routing
-    take them (see rule-diverts-traffic), and nothing is wrong here.
+    lies within the network of the job and no connection succeeds. If connections between the two hosts
+    succeed, rules of policy routing take them (see rule-diverts-traffic), and nothing is wrong here.
 
     What to do: delete the route, or name a gateway that exists. Without any route, add one. Give the bridge
     other addresses (default-address-pools of Docker).

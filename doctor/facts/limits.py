@@ -87,13 +87,15 @@ class Limits:
     cpu_seconds: int | None = None
     data: int | None = None
     """None if the kernel does not list it."""
+    most_files: int | None = None
+    """The hard limit of open files."""
 
 
 def _limits(capture: Capture) -> Limits:
     text = files(capture).get("/proc/self/limits", "")
 
-    def listed(name: str) -> int | None:
-        match = re.search(rf"^{name}\s+(unlimited|\d{{1,20}})\s", text, re.MULTILINE)
+    def listed(name: str, before: str = "") -> int | None:
+        match = re.search(rf"^{name}{before}\s+(unlimited|\d{{1,20}})\s", text, re.MULTILINE)
         return match and (INFINITE if match[1] == "unlimited" else int(match[1]))
 
     def soft(name: str) -> int:
@@ -109,6 +111,7 @@ def _limits(capture: Capture) -> Limits:
         listed("Max file size"),
         listed("Max cpu time"),
         listed("Max data size"),
+        listed("Max open files", r"\s+\S+"),
     )
 
 

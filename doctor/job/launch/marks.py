@@ -8,6 +8,8 @@ from doctor.job.launch.launchers import COMMANDS
 from doctor.text.redact import redact
 
 MOST = 8
+COUNTED = "nproc"
+"""In the words by which torchrun counts the GPUs, whatever the backend is."""
 _ON_CPUS = re.compile(r"--(?:\w+[-_])?backend[= ]+['\"]?gloo\b")
 _LAUNCHER = re.compile(rf"\b(?:{'|'.join(COMMANDS)}|torch\.distributed\.\w+)\s")
 _BACKEND = re.compile(r"--(?:dist\w*[-_])?backend[= ]+['\"]?([\w$]+)")
@@ -50,4 +52,5 @@ def _has_a_choice(words: str, line: str, text: str) -> bool:
     gloo.
     """
     looks = re.search(rf"-[defrs]\s+[\"']?{re.escape(words)}", text)
-    return bool(looks) or "||" in line.partition(words)[2] or _ON_CPUS.search(text) is not None
+    on_cpus = _ON_CPUS.search(text) is not None and COUNTED not in words
+    return bool(looks) or "||" in line.partition(words)[2] or on_cpus

@@ -57,7 +57,8 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         for kind, pattern in _WORDS["commands"].items():
             lost = re.search(pattern, "\t".join(one.words))
             name = next(iter(sorted({"MASTER_ADDR", "RANK"} & one.names)), "") if kind == "drops" else ""
-            if lost and (name or kind != "drops"):
+            allowed = kind == "asroot" and re.search(_WORDS["parts"]["another user"], text)
+            if lost and not allowed and (name or kind != "drops"):
                 said = lost[1].replace("\t", " ")[:160]
                 yield Slip(kind, name, one.line, said, needed=kind not in ("taken", "hurry"))
         yield from _behind(one)

@@ -36,7 +36,7 @@ _ENDS = frozenset({"wait", "kill", "pkill", "killall", "fg"})
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
 _IMAGES = (".sif", ".simg", ".sqsh")
-_PATH = re.compile(r"(?:\$HOME)?/[\w./@+,=:-]{1,400}")
+_PATH = re.compile(r"(?:\$(?:HOME|PATH))?/[\w./@+,=:-]{1,400}")
 _TOLD = sections(__file__, "needs.txt")
 _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
@@ -85,7 +85,7 @@ class ShellScript:
 def _may_be_made(path: str, kind: str, text: str) -> bool:
     """Whether a line of the script may create this path or a folder above it, or go on without it."""
     made = re.search(_MADE_BY.get(kind, "(?!)"), text) is not None
-    if made or kind == "out":
+    if made or kind in ("out", "init", "command"):
         return made
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:]))).replace(r"\$HOME", r"(?:~|\$\{?HOME\}?)")
@@ -444,8 +444,8 @@ class _Shell(ShellWithScripts):
         goes_out = command.launcher is not None and command.launcher.hosts_besides
         here = [] if goes_out else [line[0], folder if isinstance(folder, str) else self.gone]
         python = next((word for word in line if is_python(program_name(word))), "python")
-        beside = "$PATH" if "/" in line[0] or not self.environment else self.environment
-        named = python if "/" in python else f"{beside}/bin/python"
+        beside = "" if "/" in line[0] or not self.environment else f"{self.environment}/bin/python"
+        named = python if "/" in python else beside
         self._need([named] if here and command.launcher and not self.unread else (), "python")
         self.passed += LONG if self.backgrounds and self.lines and not self.lines[-1].background else 0
         split = [word for each in line for word in each.split("=", 1)]
@@ -455,6 +455,8 @@ class _Shell(ShellWithScripts):
         white = seen.get("HCCL_WHITELIST_DISABLE")
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
+        by_name = self.on and "/" not in line[0] and not self.environment
+        self._need([f"$PATH/{line[0]}"] if by_name else (), "command")
         before = takewhile(lambda word: not word.endswith(".py"), line)
         said = " ".join((*before, *(f"{name}={to}" for name, to in seen.items()), ""))
         self._need((path + each for path, words in _MACHINE for each in words.findall(said)), "machine")
@@ -465,6 +467,7 @@ class _Shell(ShellWithScripts):
             self._need(re.findall(r"(?:^|:)(/[^:$'\"\s]+)(?=:|$)", path), "search")
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
         pairs = [*pairwise(("", *line))]
+        read += [(to.removeprefix("file://"), "init") for _, to in pairwise(split) if to[:8] == "file:///"]
         read += [(to, "read") for of, to in pairs if of[:1] != "-" and _NAMES["configuration"].fullmatch(to)]
         read += [
             (f"{folder}/{to.partition('.')[0]}", "module") for of, to in pairs if of in ("-m", "--module")
@@ -474,7 +477,7 @@ class _Shell(ShellWithScripts):
                 at_home = path.startswith(("$HOME/", "${HOME}/"))
                 to = path if at_home else expand.moved(folder, path)
                 self._need([f"{to}{WRITTEN}"] if to else (), kind)
-            elif kind in ("read", "configured") or not (
+            elif kind in ("read", "configured", "init") or not (
                 later or any(f"{path}/".startswith(f"{each}/") for each in own)
             ):
                 self._need([path], kind)

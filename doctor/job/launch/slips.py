@@ -45,7 +45,7 @@ class Slip:
     @property
     def path(self) -> str:
         """What the hosts are asked for."""
-        return self.words if not self.name and re.fullmatch(r"(?:\$HOME)?/\S*", self.words) else ""
+        return self.words if not self.name and re.fullmatch(r"(?:\$(?:HOME|PATH))?/\S*", self.words) else ""
 
 
 class SlipsOf:

@@ -34,7 +34,10 @@ _MANY = 20
 GENERAL = frozenset(host_program(__file__, "general.txt").split())
 """Words that mean nothing by themselves, however many of them are in a pattern."""
 _NAMED = re.compile(r"[^\W\d_]{2,}|[A-Z]\d{4,}")
-_WORD, _SPECIFIC = re.compile(r"[^\W\d_]+|[0-9]+"), re.compile(r"::|'[A-Z]{4,}'|(?: {3}|\|)\d{1,3}:|^0/\d $|^: line $")
+_WORD, _SPECIFIC = (
+    re.compile(r"[^\W\d_]+|[0-9]+"),
+    re.compile(r"::|'[A-Z]{4,}'|(?: {3}|\|)\d{1,3}:|^0/\d $|^: line $"),
+)
 
 
 def mistakes_of(

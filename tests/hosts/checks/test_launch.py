@@ -195,6 +195,38 @@ def test_a_host_without_what_the_launch_names(
     assert (found["hosts"], found["actual"], outcome.code) == (["node2"], "missing on node2", 1)
 
 
+def test_a_program_that_ssh_finds_on_one_host_alone(examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    line = 'ssh $h "torchrun --nnodes=2 --node_rank=0 --nproc_per_node=2 --master_addr=node1 train.py"'
+    path.write_text(f"for h in node1 node2; do\n  {line} &\ndone; wait\n")
+    for name in ("node1", "node2"):
+        examine.lab[name].write("/usr/local/bin/torchrun", "#!/bin/sh\n", 0o755)
+    argv = (*ALONE, "--launch", str(path))
+    healthy = examine(*argv, hosts="node[1-2]")
+    assert not [each for each in healthy.trouble if each["check"] == "launch-files-missing"]
+    examine.lab["node2"].do("mv /usr/local/bin/torchrun /opt/")
+    outcome = examine(*argv, "--only", "launch-files-missing", hosts="node[1-2]")
+    (found,) = assert_only(outcome, "launch-files-missing", ["node2"])
+    assert (found["actual"], outcome.code) == ("missing on node2", 1)
+    examine.lab["node2"].do("mv /opt/torchrun /usr/local/bin/")
+    outcome = examine(*argv, "--only", "launch-files-missing", hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
+def test_a_file_by_which_ranks_met_is_left(examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    words = "python train.py --dist-url file:///scratch/init --world-size 2 --rank"
+    path.write_text(f"for r in 0 1; do\n  {words} $r &\ndone; wait\n")
+    argv = (*ALONE, "--launch", str(path))
+    for left in ("", "a store", ""):
+        examine.lab["node1"].do("mkdir -p /scratch; rm -f /scratch/init")
+        if left:
+            examine.lab["node1"].write("/scratch/init", left)
+        outcome = examine(*argv, hosts="node1")
+        told = [each["summary"] for each in outcome.trouble]
+        assert (told, outcome.code) == (["a file by which ranks meet is there already"] * bool(left), 0)
+
+
 @cases
 def test_a_folder_to_which_ranks_cannot_write(
     options: str, at: str, size: str, says: str, code: int, examine: Examiner

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from doctor.facts.limits import Limits
+from doctor.facts.software import Environment
 from doctor.job.launch.files import read_launch_files
 from doctor.model import Problem, Severity
 from tests.support.cases import cases
@@ -33,6 +35,55 @@ def test_what_is_not_read_as_it_is_meant(
 @cases
 def test_what_is_read_as_it_is_meant(text: str, files: dict[str, str], tmp_path: Path) -> None:
     assert problems(tmp_path, text, files) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "user", "strict", "blamed"),
+    [
+        (65536, "ann", True, [("node2",)]),
+        (65536, "root", True, []),
+        (65536, "ann", False, []),
+        (4096, "ann", True, []),
+        (1 << 30, "ann", True, [()]),
+    ],
+)
+def test_a_limit_that_may_not_be_raised(
+    number: int, user: str, strict: bool, blamed: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    """Without `set -e` the shell complains, and goes on; root may raise any limit."""
+    text = (
+        f"{'set -euo pipefail' if strict else ''}\nulimit -n {number}\ntorchrun --nproc_per_node=2 train.py\n"
+    )
+    (tmp_path / "run.sh").write_text(text)
+    most = {"node1": 1 << 20, "node2": 4096}
+    facts = {
+        "environment": {host: Environment({}, user=(user, "1000")) for host in most},
+        "limits": {host: Limits(1024, 1, 1, most_files=own) for host, own in most.items()},
+    }
+    found = judged("launch-command", [read_launch_files([tmp_path / "run.sh"])], a_plan("gloo", 2), facts)[0]
+    assert [each.hosts for each in found] == blamed
+    assert all("in line 2 of run.sh; the hard limit is 4096" in each.actual for each in found)
+
+
+@pytest.mark.parametrize(
+    ("words", "users", "told"),
+    [
+        ("-np 2 -x A", ("root", "root"), 1),
+        ("-np 2 -x A", ("root", "ann"), 0),
+        ("-np 2 -x A", (), 0),
+        ("--allow-run-as-root -np 2 -x A", ("root",), 0),
+        ("-n 2 -genv A 1", ("root",), 0),
+    ],
+)
+def test_open_mpi_does_not_start_as_root(
+    words: str, users: tuple[str, ...], told: int, tmp_path: Path
+) -> None:
+    """mpirun of MPICH does."""
+    (tmp_path / "run.sh").write_text(f"mpirun {words} python train.py\n")
+    logins = {f"node{n}": Environment({}, user=(user, "0")) for n, user in enumerate(users, 1)}
+    launch = read_launch_files([tmp_path / "run.sh"])
+    found = judged("launch-command", [launch], a_plan("gloo", 1), {"environment": logins})[0]
+    assert len(found) == told
 
 
 @cases

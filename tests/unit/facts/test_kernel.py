@@ -43,7 +43,7 @@ def test_missing_port_settings_are_named(changed: dict[str, str], why: str) -> N
 
 def test_limits() -> None:
     assert held(LIMITS, {"/proc/self/limits": LIMITS_FILE}) == Limits(
-        20000, 96365, INFINITE, cpu_seconds=INFINITE
+        20000, 96365, INFINITE, cpu_seconds=INFINITE, most_files=1048576
     )
 
 

@@ -49,7 +49,9 @@ def test_of_many_those_that_were_tried_are_named() -> None:
     assert peers.named == ("n2", "n4")
 
 
-@pytest.mark.parametrize(("taken", "works", "lost"), [(True, False, ["n5"]), (True, True, []), (False, False, [])])
+@pytest.mark.parametrize(
+    ("taken", "works", "lost"), [(True, False, ["n5"]), (True, True, []), (False, False, [])]
+)
 def test_a_network_of_another_interface_takes_a_peer(taken: bool, works: bool, lost: list[str]) -> None:
     """A narrower network of a bridge does, if no connection succeeds."""
     rows = "/proc/net/route:eth0\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"

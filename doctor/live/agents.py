@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -150,10 +150,14 @@ def _is_ready(host: LookHost) -> bool:
     return host.found is not None and (host.armed or time.monotonic() > host.found_at + ARMING)
 
 
-class LookAgents(AgentSession[LookHost, messages.LiveMessage]):
+H = TypeVar("H", bound=LookHost)
+
+
+class LookAgents(AgentSession[H, messages.LiveMessage], Generic[H]):
     decoder: ClassVar[msgspec.json.Decoder[Any]] = messages.DECODER
     beat, last = b'{"do":"beat"}', b'{"do":"stop"}'
-    kind: ClassVar[type[LookHost]] = LookHost
+    kind: ClassVar[type[Any]] = LookHost
+    """H"""
 
     def __init__(
         self,
@@ -221,27 +225,27 @@ class LookAgents(AgentSession[LookHost, messages.LiveMessage]):
         over = min(time.monotonic() + ENDS, self.over)
         self.await_all(over, lambda host: not host.asked_ends or host.half_open is not None, tell)
 
-    def await_all(self, deadline: float, over: Callable[[LookHost], bool], tell: Callable[[], Any]) -> None:
+    def await_all(self, deadline: float, over: Callable[[H], bool], tell: Callable[[], Any]) -> None:
         """Listen until it is over for all hosts that are left."""
         deadline = min(deadline, self.until)
         while not all(over(host) for host in self.live()) and time.monotonic() < deadline:
             self.hear(min(deadline, time.monotonic() + 0.5))
             tell()
 
-    def _line(self, host: LookHost, line: Line) -> None:
+    def _line(self, host: H, line: Line) -> None:
         host.received += weight(line.text)
         if host.received > WHOLE:
             self._silence(host, f"it sent more than {WHOLE >> 20} MB")
         else:
             super()._line(host, line)
 
-    def _silence(self, host: LookHost, why: str) -> None:
+    def _silence(self, host: H, why: str) -> None:
         """Drop everything that this host sent: an honest host never sends this much."""
         for kept in (host.members, host.looks, host.between, host.libraries):
             kept.clear()
         self._fail(host, f"{why}, so it counts as not seen")
 
-    def take(self, host: LookHost, message: messages.LiveMessage, size: int) -> bool:
+    def take(self, host: H, message: messages.LiveMessage, size: int) -> bool:
         del size  # _line has already counted it
         host.ready = True
         if isinstance(message, messages.MemberMessage) and host.found is None:
@@ -252,10 +256,8 @@ class LookAgents(AgentSession[LookHost, messages.LiveMessage]):
             host.found, host.found_at = message, time.monotonic()
             self._bring(host, message)
         elif isinstance(message, messages.PySpyStatus) and not host.armed:
-            host.armed, host.no_tool = (
-                True,
-                message.problem and f"py-spy could not be taken: {message.problem}",
-            )
+            host.armed = True
+            host.no_tool = message.problem and f"py-spy could not be taken: {message.problem}"
         elif isinstance(message, messages.LookMessage) and host.looking and message.look.pid in host.members:
             if message.which != "between":
                 host.looks[message.look.pid, message.which] = message.look
@@ -280,7 +282,7 @@ class LookAgents(AgentSession[LookHost, messages.LiveMessage]):
             return False
         return True
 
-    def _bring(self, host: LookHost, found: messages.MembersEnd) -> None:
+    def _bring(self, host: H, found: messages.MembersEnd) -> None:
         if not found.ranks:
             return
         if not found.memory:
@@ -291,11 +293,11 @@ class LookAgents(AgentSession[LookHost, messages.LiveMessage]):
         for line in lines:
             self.session.send(host.host, line)
 
-    def _fail(self, host: LookHost, why: str) -> None:
+    def _fail(self, host: H, why: str) -> None:
         self.unreached[host.host] = why
         self.ignore(host)
 
-    def lose(self, agent: LookHost, how: Loss, detail: str, unreached: UnreachedHost | None) -> None:
+    def lose(self, agent: H, how: Loss, detail: str, unreached: UnreachedHost | None) -> None:
         if self.excused:
             detail = "this program was stopped for longer than an agent waits"
         agent.lost = printable(detail)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from doctor.live.agents import LookAgents, LookPatience, look_script
+from doctor.live.agents import LookAgents, LookHost, LookPatience, look_script
 from doctor.live.evidence import LiveEvidence
 from doctor.model import Host, UnreachedHost
 from doctor.probe import through
@@ -21,7 +21,7 @@ from doctor.transport.way import Way
 
 PATIENCE = LookPatience()
 Choose = Callable[[LiveEvidence], Mapping[str, Collection[int]] | None]
-A = TypeVar("A", bound=LookAgents)
+A = TypeVar("A", bound=LookAgents[Any])
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class HostsToSee:
 
 def see(asked: HostsToSee, apart: float = 2.0) -> Sight:
     """Look at the ranks of all hosts at the same time."""
-    with agents_on(asked, LookAgents, look_script) as agents:
+    with agents_on(asked, LookAgents[LookHost], look_script) as agents:
         if find(asked, agents):
             looking = partial(_tell_look, asked, agents, apart)
             agents.look(apart, looking)
@@ -79,7 +79,7 @@ def agents_on(asked: HostsToSee, kind: type[A], script: Callable[..., Script]) -
             session.close()
 
 
-def find(asked: HostsToSee, agents: LookAgents) -> bool:
+def find(asked: HostsToSee, agents: LookAgents[Any]) -> bool:
     """Find the ranks, and keep those that are chosen. Returns whether there are any to look at."""
     agents.find(partial(_tell_search, asked, agents), asked.command)
     chosen = asked.choose(evidence_of(agents))
@@ -88,7 +88,7 @@ def find(asked: HostsToSee, agents: LookAgents) -> bool:
     return chosen is None or bool(chosen)
 
 
-def _tell_search(asked: HostsToSee, agents: LookAgents) -> None:
+def _tell_search(asked: HostsToSee, agents: LookAgents[Any]) -> None:
     """Show how far the search for ranks is."""
     names = agents.agents
     answered = sum(agent.found is not None for agent in names.values())
@@ -97,14 +97,14 @@ def _tell_search(asked: HostsToSee, agents: LookAgents) -> None:
     asked.progress(Stage("ranks", doing, answered, len(names), waiting=waiting, limit=limit))
 
 
-def _tell_look(asked: HostsToSee, agents: LookAgents, apart: float) -> None:
+def _tell_look(asked: HostsToSee, agents: LookAgents[Any], apart: float) -> None:
     waiting = [a.host for a in agents.live() if a.looking and a.seen is None]
     ranks = sum(m.helps is None for a in agents.agents.values() for m in a.members.values())
     doing, limit = f"looks at {ranks} ranks, for {apart:g} s", apart + asked.patience.whole
     asked.progress(Stage("looks", doing, waiting=waiting, limit=limit))
 
 
-def evidence_of(agents: LookAgents, asked: HostsToSee | None = None) -> LiveEvidence:
+def evidence_of(agents: LookAgents[Any], asked: HostsToSee | None = None) -> LiveEvidence:
     """What the agents have seen so far; with how the hosts were reached, if that is `asked`."""
     seen = LiveEvidence(
         started=agents.started,

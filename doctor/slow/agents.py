@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
-from doctor.agents.session import Bye, Message, NoInterpreter, RemoteAgent
+from doctor.agents.session import Bye, Message, NoInterpreter
 from doctor.live.agents import LookAgents, LookHost, look_script
 from doctor.live.evidence import LONGEST_LIBRARY_TEXT, Count, Seconds
 from doctor.live.messages import ChildEnd, LiveMessage
@@ -125,22 +125,19 @@ class SlowHost(LookHost):
         return evidence.HostSamples(host=self.host, ahead=ahead, rounds=rounds, late=late)
 
 
-class SlowAgents(LookAgents):
+class SlowAgents(LookAgents[SlowHost]):
     decoder = DECODER
     kind = SlowHost
-
-    def slow_hosts(self) -> list[SlowHost]:
-        return [host for host in self.agents.values() if isinstance(host, SlowHost)]
 
     def ping(self) -> None:
         """Learn how far the clocks of the hosts are ahead of ours."""
         for number in range(PINGS):
             sent = time.monotonic()
-            for host in self.slow_hosts():
+            for host in self.agents.values():
                 host.pongs.clear()
             self.tell_all(msgspec.json.encode({"do": "ping", "number": number}))
-            self.await_all(sent + PONG, lambda host, of=number: _ponged(host, of), lambda: None)  # type: ignore[misc]
-            for host in self.slow_hosts():
+            self.await_all(sent + PONG, lambda host, of=number: of in host.pongs, lambda: None)  # type: ignore[misc]
+            for host in self.agents.values():
                 if number in host.pongs:
                     there, here = host.pongs[number]
                     way = here - sent
@@ -153,7 +150,6 @@ class SlowAgents(LookAgents):
         for host in self.live():
             if not host.members:
                 continue
-            assert isinstance(host, SlowHost)
             host.looking = True
             host.asked.append(number)
             ranks = sorted(pid for pid, m in host.members.items() if m.helps is None and not m.hidden)
@@ -173,10 +169,11 @@ class SlowAgents(LookAgents):
                 asked["pids"] = [*host.members]
             self.session.send(host.host, msgspec.json.encode(asked))
         over = time.monotonic() + plan.seconds + START + 2 * within
-        self.await_all(min(over, self.until), _sampled, tell)
+        self.await_all(
+            min(over, self.until), lambda host: {*host.asked[host.over :]} <= host.ends.keys(), tell
+        )
 
-    def take(self, host: LookHost, message: SlowMessage, size: int) -> bool:
-        assert isinstance(host, SlowHost)
+    def take(self, host: SlowHost, message: SlowMessage, size: int) -> bool:
         if isinstance(message, Pong):
             if message.number in host.pongs or message.number >= PINGS:
                 return False
@@ -212,13 +209,3 @@ class SlowAgents(LookAgents):
         else:
             host.ends[number] = message
         return True
-
-
-def _ponged(host: RemoteAgent, number: int) -> bool:
-    assert isinstance(host, SlowHost)
-    return number in host.pongs
-
-
-def _sampled(host: RemoteAgent) -> bool:
-    assert isinstance(host, SlowHost)
-    return {*host.asked[host.over :]} <= host.ends.keys()

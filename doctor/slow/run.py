@@ -57,5 +57,5 @@ def _rounds(
 def _evidence(agents: SlowAgents, asked: HostsToSee, choice: JobChoice) -> SlowEvidence:
     looks = evidence_of(agents, asked)
     seen = {host.host for host in looks.hosts}
-    samples = tuple(host.samples() for host in agents.slow_hosts() if host.host in seen)
+    samples = tuple(host.samples() for host in agents.agents.values() if host.host in seen)
     return SlowEvidence(**{**asdict(looks), "choice": choice}, samples=samples)

@@ -12,7 +12,7 @@ import msgspec
 
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
-from doctor.live.agents import LookAgents, LookPatience
+from doctor.live.agents import LookAgents, LookHost, LookPatience
 from doctor.live.evidence import LiveEvidence, Look
 from doctor.live.evidence_file import decoded, encoded
 from doctor.live.sight import evidence_of
@@ -203,7 +203,7 @@ def read_hang_agents(case: bytes) -> None:
     feed = HangFeed(case)
     names = [each.host for each in feed.evidence.hosts]
     patience = LookPatience(**SHORT, whole=0.05)
-    agents = LookAgents(feed, names, patience, time.monotonic() + 30)
+    agents = LookAgents[LookHost](feed, names, patience, time.monotonic() + 30)
     agents.find(lambda: None)
     agents.look(0.01, lambda: None)
     agents.stop()

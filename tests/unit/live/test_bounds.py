@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from doctor.live.agents import MOST_MEMBERS, LookAgents, LookPatience
+from doctor.live.agents import MOST_MEMBERS, LookAgents, LookHost, LookPatience
 from doctor.live.onhost import ranks, room
 from doctor.live.onhost.tree import Tree
 from doctor.transport import Line
@@ -58,10 +58,10 @@ TEXT = json.dumps(
 ).encode()
 
 
-def heard(find: Iterable[bytes], looks: Iterable[bytes]) -> LookAgents:
+def heard(find: Iterable[bytes], looks: Iterable[bytes]) -> LookAgents[LookHost]:
     session = Said({"node1": GOOD, "node2": (find, looks)})
     patience = LookPatience(whole=60.0)
-    agents = LookAgents(session, NAMES, patience, math.inf)
+    agents = LookAgents[LookHost](session, NAMES, patience, math.inf)
     agents.find(lambda: None)
     agents.look(2.0, lambda: None)
     return agents

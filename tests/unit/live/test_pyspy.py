@@ -15,7 +15,7 @@ from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_part
 from doctor.live import pyspy
-from doctor.live.agents import LookAgents, LookPatience
+from doctor.live.agents import LookAgents, LookHost, LookPatience
 from doctor.live.evidence import LiveEvidence
 from doctor.live.evidence_file import decoded, encoded
 from tests.support.hang.programs import AARCH64, ARM, RISCV, X86_64, elf, wheel
@@ -146,7 +146,7 @@ def seen(given: tuple[Path, ...]) -> tuple[LiveEvidence, list[bytes]]:
             super().send(host, line)
 
     session = Hears({"node1": ((member(5), found), (looked, last))})
-    agents = LookAgents(session, ("node1",), LookPatience(whole=60.0), math.inf, given)
+    agents = LookAgents[LookHost](session, ("node1",), LookPatience(whole=60.0), math.inf, given)
     agents.find(lambda: None)
     agents.look(2.0, lambda: None)
     host = agents.agents["node1"].evidence()

@@ -38,7 +38,7 @@ def sampled(said: Iterable[object], pids: Collection[int] = (7,)) -> tuple[SlowA
     agents = SlowAgents(session, NAMES, LookPatience(whole=60.0), time.monotonic() + 2)
     agents.find(lambda: None)
     agents.sample(0, RoundPlan(6.0), lambda: None)
-    first, second = (host.samples() for host in agents.slow_hosts())
+    first, second = (host.samples() for host in agents.agents.values())
     assert [len(each.ranks) for each in first.rounds] == [1], "the honest host is heard"
     return agents, second
 

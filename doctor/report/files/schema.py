@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from msgspec.inspect import DataclassType, Field, StructType, multi_type_info
+from msgspec.inspect import DataclassType, StructType, multi_type_info
 
 from doctor.text.hostprogram import sections
 
@@ -28,11 +28,6 @@ def schema_of(*kinds: type) -> dict[str, Any]:
             if each.required or not (each.default is each.default_factory is left_out)
         ]
     return {"$schema": DIALECT, "title": "A report of doctor", "anyOf": [*refs], "$defs": parts}
-
-
-def _is_written(field: Field) -> bool:
-    """Whether a field is always written."""
-    return field.required or not (field.default is field.default_factory is msgspec.NODEFAULT)
 
 
 def _with_fields(found: Any) -> Iterator[StructType | DataclassType]:

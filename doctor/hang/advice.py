@@ -57,11 +57,6 @@ def advice_of(judgement: Judgement) -> Advice:
     return Advice((*told.do, *pyspy), (*told.commands, *map(fetch, lacks)), more)
 
 
-def slow_line(judgement: Judgement) -> str:
-    """The command that says why a job that moves is slow."""
-    return judgement.reach.other("slow") if judgement.verdict is HangState.MOVES else ""
-
-
 def _not_yet(judgement: Judgement) -> Advice:
     """What decides whether a wait is a hang, and when."""
     counts = f"it counts as a hang after {judgement.limit:.0f} s without progress (--limit S)"

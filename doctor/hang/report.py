@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from doctor.hang.advice import advice_of, slow_line
+from doctor.hang.advice import advice_of
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangState, Judgement, RankStanding
 from doctor.hang.words import (
     alike,
@@ -46,6 +46,7 @@ ONE_JOB = "For one job only: the same command with its --pid PID or --master-por
 def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
     """The page of a judgement. `apart`: one card for each rank, even if several have the same finding."""
     culprits = [each for one in judgement.each or (judgement,) for each in one.culprits]
+    moves = judgement.verdict is HangState.MOVES
     return Page(
         "hang",
         judgement.started,
@@ -61,7 +62,7 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
         after=(
             *((Step(ONE_JOB),) if judgement.verdict is HangState.SEVERAL else ()),
-            *((Step(f"Too slowly? {slow}"),) if (slow := slow_line(judgement)) else ()),
+            *((Step(f"Too slowly? {judgement.reach.other('slow')}"),) if moves else ()),
         ),
     )
 

@@ -65,7 +65,7 @@ def hang_part(judgement: Judgement) -> envelope.HangPart:
         standing_still_at_least=stands.at_least,
         limit_seconds=judgement.limit,
         job=job_entry(judgement.job) if judgement.job else None,
-        jobs=tuple(_jobs(judgement)),
+        jobs=tuple(job_entry(job, one) for job, one in zip_longest(judgement.jobs, judgement.each)),
         waiting=tuple(map(_group, stands.groups)),
         chain=tuple(
             envelope.ChainLink(each.rank, each.on, each.operation, each.place) for each in stands.chain
@@ -115,12 +115,6 @@ def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -
 
 def _frame(frame: Frame) -> str:
     return f"{frame.name}: {frame.source}" if frame.source else frame.name
-
-
-def _jobs(judgement: Judgement) -> Iterator[envelope.HangJobEntry]:
-    """All jobs; if several were judged, each with its own judgement."""
-    for job, one in zip_longest(judgement.jobs, judgement.each):
-        yield job_entry(job, one)
 
 
 def job_entry(job: RunningJob, one: Judgement | None = None) -> envelope.HangJobEntry:

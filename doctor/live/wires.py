@@ -118,17 +118,9 @@ def last_exchange(after: Iterable[Wire], least: int = 0) -> dict[Key, float]:
     return found
 
 
-def lossy(after: Iterable[Wire]) -> tuple[Wire, ...]:
-    """Connections on which a rank sends again and again without an answer."""
-    return tuple(
-        wire
-        for wire in after
-        if wire.here.unacknowledged > 0 and wire.here.backoff >= AGAIN and not wire.here.persist
-    )
-
-
-def pairs(of: Iterable[Wire]) -> tuple[tuple[Key, Key], ...]:
-    return tuple(sorted({(min(wire.of, wire.to), max(wire.of, wire.to)) for wire in of}))
+def is_lossy(connection: Connection) -> bool:
+    """Whether it sends again and again, and nothing of that is acknowledged."""
+    return connection.unacknowledged > 0 and connection.backoff >= AGAIN and not connection.persist
 
 
 def edges(after: Iterable[Wire]) -> frozenset[tuple[Key, Key]]:

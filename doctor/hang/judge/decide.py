@@ -23,7 +23,7 @@ from doctor.live.collectives import RPC
 from doctor.live.evidence import JobMember
 from doctor.live.jobs.job import LostHost
 from doctor.live.places import frames_of, short
-from doctor.live.wires import Key, key, pairs
+from doctor.live.wires import Key, key
 from doctor.text.durations import duration
 from doctor.text.ranks import ranks_text
 from doctor.waits import common_end, waited_for
@@ -138,20 +138,17 @@ def _unproved_claims(case: HangCase, found: HangFinding) -> Iterator[str]:
 def _culprit_lost(of: JobMember, cause: Cause, at: RankStanding | None) -> HangCulprit:
     by = of.b.tracer if of.b and cause is Cause.TRACED else ""
     held = f"{by}, which traces it" if by else "a debugger"
+    function = kernel_function(of)
     words = {
         Cause.ENDED: "has ended, and its launcher has not noticed",
         Cause.STOPPED: "is stopped (state T)",
         Cause.TRACED: f"is held by {held} (state t)",
         Cause.FROZEN: "is frozen, as in a container that is paused",
-        Cause.KERNEL: f"is stuck in the kernel (state D{_in(kernel_function(of))})",
+        Cause.KERNEL: f"is stuck in the kernel (state D{', ' if function else ''}{function})",
     }[cause]
     words += f" in {short(at.function)}, {at.place}" if at and at.place else ""
     found = at.named(cause, words) if at else HangCulprit(of.rank, of.host, of.pid, cause, words)
     return replace(found, do=f"leave or end {by}, which traces {{who}}" if by else "")
-
-
-def _in(function: str) -> str:
-    return f", {function}" if function else ""
 
 
 def _gone(case: HangCase, limit: float) -> HangFinding | None:
@@ -196,7 +193,7 @@ def _lost_words(lost: LostHost) -> str:
 
 
 def _cut(case: HangCase) -> HangFinding | None:
-    cut = pairs(case.lossy)
+    cut = sorted({(min(wire.of, wire.to), max(wire.of, wire.to)) for wire in case.lossy})
     if not cut:
         return None
     members = {key(member): member for member in case.job.ranks}
@@ -450,7 +447,8 @@ def _below(case: HangCase) -> HangFinding:
         said = "Every rank that was found waits in the same operation."
         return HangFinding(sentence=said, notes=tuple(_away(case)))
     what = "the network or the library" if len(case.job.hosts) > 1 else "the library"
-    what = "the devices or the network between them" if _on_device(case) else what
+    if any(threads.uses_device(each.member.b) or each.noticed for each in case.inside):
+        what = "the devices or the network between them"
     said = f"Every rank waits in the same operation: the fault is below Python, in {what}"
     return HangFinding(sentence=f"{said}, unless their arguments differ.", below=True)
 
@@ -459,10 +457,6 @@ def _away(case: HangCase) -> Iterator[str]:
     for host, number in Counter(host for host, _ in case.away).items():
         ranks = f"{number} ranks are" if number > 1 else "a rank is"
         yield f"{host}: {ranks} connected to a local process that was not recognised, and that may be a rank"
-
-
-def _on_device(case: HangCase) -> bool:
-    return any(threads.uses_device(each.member.b) or each.noticed for each in case.inside)
 
 
 def _by_connections(case: HangCase) -> HangFinding | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from doctor.live import threads
 from doctor.live.evidence import Connection, JobMember, Look
 from doctor.live.places import lines_of, main_thread
-from doctor.live.wires import AGAIN, TICK, ports_of, scope
+from doctor.live.wires import TICK, ports_of, scope
 
 BUSY = 0.15
 """A process counts as busy if it uses more than this share of a core."""
@@ -98,11 +98,6 @@ def asked(member: JobMember, ranks: Ends) -> Connection | None:
 def _spoke_last(each: Connection) -> bool:
     """A first request may be sent within the same millisecond in which the connection was made."""
     return (each.received == 0 and each.acknowledged > 1) or each.last_received - each.last_sent >= TICK
-
-
-def lost(connection: Connection) -> bool:
-    """Whether what is sent over it is not acknowledged."""
-    return connection.unacknowledged > 0 and connection.backoff >= AGAIN and not connection.persist
 
 
 def _other_threads(member: JobMember, a: Look, b: Look, apart: float) -> Iterator[bool]:

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.locks import waits_for_lock
-from doctor.hang.judge.progress import NONE, Ends, Progress, asked, elsewhere, lost
+from doctor.hang.judge.progress import NONE, Ends, Progress, asked, elsewhere
 from doctor.live import threads
 from doctor.live.collectives import started_beside
 from doctor.live.evidence import Connection, Frame, JobMember, Look, PythonThread, Thread
 from doctor.live.onhost.descriptors import OF_COLLECTIVES
 from doctor.live.places import frames_of, main_thread, place_of, short, user_frame, user_index
+from doctor.live.wires import is_lossy
 from doctor.text.hostprogram import sections
 
 _BY = {name: tuple(words.split()) for name, words in sections(__file__, "waiting.txt")["names"].items()}
@@ -268,7 +269,7 @@ def _answer(peer: Connection | None) -> Activity:
     """The wait for a service: whether it will answer, only the service shows."""
     where = f" of {peer.peer}" if peer else ""
     words = f"waits for an answer{where} over the network"
-    if peer and lost(peer):
+    if peer and is_lossy(peer):
         return Activity(Cause.INPUT, f"{words}: what is sent there is never acknowledged")
     seen = f" (ss -tlnp 'sport = :{peer.peer.rpartition(':')[2]}' there shows who listens)" if peer else ""
     do = f"find out why {peer.peer} does not answer{seen}, and limit the wait at {{place}}" if peer else ""

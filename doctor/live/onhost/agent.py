@@ -136,7 +136,7 @@ class LookAgent(HostAgent):
             self.beat = seconds_of(told.get("beat"), 0.0)
             within = max(0.0, seconds_of(told.get("within"), look.WHOLE) - beats * self.beat)
             known, command = Launchers(told["launchers"]), told.get("command")
-            self.then("find", lambda say: self._find(known, command, within, say))
+            self.then("find", lambda say: say("members", **look.find(known, os.getppid(), within, command)))
         elif what == "tool":
             self._receive_tool(told)
         elif what == "look" and not self.looked:
@@ -182,12 +182,9 @@ class LookAgent(HostAgent):
 
     def _go_on(self) -> None:
         if self.ear is None and self.next:
-            self._start(*self.next.pop(0))
-
-    def _start(self, what: str, work: "Callable[[MessageWriter], None]") -> None:
-        self.doing = what
-        _, self.ear = careful.forked(lambda out: _do(work, MessageWriter(out)))
-        os.set_blocking(self.ear, False)
+            self.doing, work = self.next.pop(0)
+            _, self.ear = careful.forked(lambda out: _do(work, MessageWriter(out)))
+            os.set_blocking(self.ear, False)
 
     def _hear_child(self) -> None:
         assert self.ear is not None
@@ -210,9 +207,6 @@ class LookAgent(HostAgent):
             self.say("done", what=self.doing)
             self._go_on()
         self.flush()
-
-    def _find(self, known: "Launchers", command: "Any", within: float, say: "MessageWriter") -> None:
-        say("members", **look.find(known, os.getppid(), within, command))
 
     def _report_members(self, told: "dict[str, Any]") -> None:
         self.members, self.unread = told["members"], told["unread"]

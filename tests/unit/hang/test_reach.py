@@ -6,11 +6,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from doctor.hang.advice import advice_of, slow_line
+from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
+from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_part
 from doctor.live.evidence import JobChoice, LiveEvidence
 from doctor.live.evidence_file import decoded, encoded
+from doctor.report.page.card import Step
 from doctor.transport.way import Way
 from tests.support.cases import cases, from_cases
 from tests.support.hang.reports import NODES, text
@@ -51,8 +53,10 @@ def test_the_other_command_asks_about_the_same_job() -> None:
     """Where several jobs run, it would not know which, without the options that chose this one."""
     way, moves = Way(reached=(("--local",),)), evidence(["waits", "waits"], ("here",), silent=0.1)
     seen = replace(moves, local=True, way=way, choice=JobChoice(master_port=29500, slurm_job="7"))
-    assert slow_line(judge(seen)) == "doctor slow --master-port 29500 --job 7 --local"
-    assert slow_line(judge(replace(seen, choice=JobChoice()))) == "doctor slow --local"
+    asks = Step("Too slowly? doctor slow --master-port 29500 --job 7 --local")
+    assert page_of(judge(seen)).after == (asks,)
+    free = replace(seen, choice=JobChoice())
+    assert page_of(judge(free)).after == (Step("Too slowly? doctor slow --local"),)
 
 
 def test_options_of_the_login_are_repeated() -> None:

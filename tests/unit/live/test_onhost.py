@@ -123,9 +123,14 @@ def test_py_spy_says_its_version_within_the_time_of_the_look(monkeypatch: pytest
 def test_a_search_that_was_asked_for_before_the_login_has_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The controller counts from its request; messages that it sent meanwhile arrive with the command."""
     within: list[float] = []
+
+    def find_within(_: object, __: int, seconds: float, ___: object) -> dict[str, object]:
+        within.append(seconds)
+        return {}
+
     monkeypatch.setattr(agent.LookAgent, "hold", lambda *_: None)
-    monkeypatch.setattr(agent.LookAgent, "_start", lambda _, __, work: work(lambda *_, **__: None))
-    monkeypatch.setattr(agent.LookAgent, "_find", lambda _, __, ___, seconds, ____: within.append(seconds))
+    monkeypatch.setattr(agent.LookAgent, "then", lambda _, __, work: work(lambda *_, **__: None))
+    monkeypatch.setattr(agent.look, "find", find_within)
     find = {"do": "find", "within": 30.0, "beat": 2.0, "launchers": msgspec.to_builtins(brief())}
     beat = LookAgents.beat
     for beats in (0, 1, 2, 7, 40):

@@ -8,7 +8,6 @@ from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause, RankStanding, WaitGroup
 from doctor.hang.judge.position import ENDED, standing
 from doctor.hang.judge.progress import ends_of_ranks
-from doctor.hang.judge.strangers import MOVING, silence
 from doctor.hang.judge.waiting import SLOW, doubted, frozen, stuck_in_kernel
 from doctor.live import threads
 from doctor.live.evidence import JobMember, LiveEvidence, Look
@@ -23,6 +22,7 @@ from doctor.live.wires import (
     key,
     last_exchange,
     received_between,
+    scope,
     silent_for,
     wires,
 )
@@ -238,3 +238,33 @@ def groups_of(standings: Sequence[RankStanding]) -> tuple[WaitGroup, ...]:
         for (op, place, function, noticed), of in at.items()
     ]
     return tuple(sorted(made, key=lambda group: (-group.number, group.ranks)))
+
+
+MOVING = 1.0
+"""Seconds: a job that exchanged data within this time moves."""
+
+
+def silence(evidence: LiveEvidence, job: RunningJob) -> tuple[bool, float | None]:
+    """Whether the connections show for how long the job has been silent, and the seconds; None if unknown.
+
+    A job is silent while its user's processes exchange no data. It is unknown which process a connection
+    belongs to, so both ends must belong to this user, on hosts of this job. A recent exchange counts only if
+    every rank was woken as well.
+    """
+    looks = [rank.b for rank in job.ranks]
+    if any(map(threads.uses_device, looks)) or not any(map(threads.uses_gloo, looks)):
+        return False, None
+    user = job.ranks[0].user
+    ends = [
+        (scope(host.host, each), each)
+        for host in evidence.hosts
+        if host.host in job.hosts
+        for each in host.loose
+        if each.user == user and each.received >= SHORT
+    ]
+    known = {(network, each.local, each.peer) for network, each in ends}
+    ages = [each.last_received / 1000 for network, each in ends if (network, each.peer, each.local) in known]
+    still = min(ages, default=None)
+    if still is None or (still < MOVING and not all(threads.woken(rank.a, rank.b) for rank in job.ranks)):
+        return False, None
+    return True, min(still, job.age or still)

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from doctor.hang.judge import judge
 from doctor.hang.judge.pace import StepPace
 from doctor.live.evidence import LibraryText, LiveEvidence
-from doctor.live.onhost.step_seconds import step_seconds
+from doctor.live.onhost.job_files import step_seconds
 from tests.support.cases import cases
 from tests.support.hang.written import evidence
 

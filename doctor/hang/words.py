@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangState, Judgement, Wait, WaitGroup
 from doctor.live.libraries.opinions import OpinionKind, Trust
-from doctor.live.steps import step_of
+from doctor.live.places import step_of
 from doctor.live.words import MOST
 from doctor.text.durations import duration
 from doctor.text.grouped import grouped

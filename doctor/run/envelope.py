@@ -1,11 +1,28 @@
 """The JSON report of `doctor run`: the common envelope and the fields that only it has."""
 
+from enum import Enum
 from typing import ClassVar
 
 import msgspec
 
 from doctor.report.files.envelope import Envelope
-from doctor.run.whose import Whose
+
+
+class Whose(str, Enum):
+    """Whose exit code it is that `doctor run` ends with."""
+
+    JOB = "job"
+    PREFLIGHT = "preflight"
+    ENDED = "ended by doctor"
+    NOT_STARTED = "not started"
+
+    @property
+    def words(self) -> str:
+        if self is Whose.ENDED:
+            return "doctor's, which ended the job"
+        if self is Whose.NOT_STARTED:
+            return "doctor's: the command could not be started"
+        return f"the {'pre-flight' if self is Whose.PREFLIGHT else self.value}'s"
 
 
 class JobLookEntry(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ from doctor.errors import DoctorError
 from doctor.report.out.file_names import job_id
 from doctor.report.out.formats import Outputs
 from doctor.run.end import AttemptEnd
+from doctor.run.envelope import Whose
 from doctor.run.folder import RunFolder
-from doctor.run.whose import Whose
 from doctor.text.announce import announce
 from doctor.text.durations import duration
 

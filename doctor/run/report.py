@@ -8,8 +8,7 @@ import msgspec
 from doctor.errors import EXIT_OK
 from doctor.model import HostStatus, Status, Verdict
 from doctor.report.files.envelope import Envelope, EnvelopeRun, FindingEntry, HostEntry, counted
-from doctor.run.envelope import AttemptEntry, RunPart, RunReport
-from doctor.run.whose import Whose
+from doctor.run.envelope import AttemptEntry, RunPart, RunReport, Whose
 
 
 def around_report(

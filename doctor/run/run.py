@@ -19,6 +19,7 @@ from doctor.run.attempt import Watched
 from doctor.run.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.run.command import Command, end_as
 from doctor.run.end import AttemptEnd
+from doctor.run.envelope import Whose
 from doctor.run.folder import PART
 from doctor.run.news import Newsroom
 from doctor.run.options import RunWishes
@@ -26,7 +27,6 @@ from doctor.run.placeholders import OF_HOSTS, filled, named_in
 from doctor.run.reason import EndReason
 from doctor.run.record import RunRecord
 from doctor.run.relay.command import NOT_FOUND, NOT_STARTED
-from doctor.run.whose import Whose
 from doctor.text.announce import announce
 from doctor.text.nodeset import fold, unfold
 from doctor.text.printable import clean_line

@@ -4,7 +4,7 @@ import contextlib
 import glob
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def reason_of(request: Request, output: Output, past: PastCommand | None = None)
         theirs = origin.named or (lambda logs: logs)
         origin = replace(
             origin,
-            named=lambda logs: theirs(renamed(logs, _by_stream(names))),
+            named=lambda logs: theirs(renamed(logs, lambda path: names.get(path, path))),
             search=None,  # what the command printed is its log
         )
         try:
@@ -115,7 +115,7 @@ def losses_of(
     matcher = matcher_of((), ())
     with private_folder() as folder:
         names = _written(output, folder)
-        logs = renamed(read([folder / OWN], matcher, loss=LossCollector), _by_stream(names))
+        logs = renamed(read([folder / OWN], matcher, loss=LossCollector), lambda path: names.get(path, path))
         found = judge_curves(logs.curves, matcher.symptoms)
         says = tuple(headline(each) for each in found if each.confidence is not Confidence.SUSPECT)
         kinds = kinds_of(output, since) if says and since is not None else ()
@@ -162,10 +162,6 @@ def _parts_here(folder: Path | None, began: float, into: Path) -> Iterator[tuple
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     copy.write_bytes(file.read(MOST_OF_A_PART))
                     yield copy, str(path)
-
-
-def _by_stream(names: Mapping[str, str]) -> Callable[[str], str]:
-    return lambda path: names.get(path, path)
 
 
 def _reason(explanation: Explanation, report: Report | None) -> EndReason:

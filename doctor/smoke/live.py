@@ -46,10 +46,6 @@ class LiveRank:
         told = self.entered[-1][0] if self.entered else "spawned"
         return max(told, self.sample.phase if self.sample else "spawned", key=PHASES.index)
 
-    @property
-    def ended_badly(self) -> bool:
-        return self.exit is not None and not (self.done and self.exit.code == 0)
-
     def take(self, event: events.Event, now: float, size: int = 0) -> None:
         self.heard_bytes += size
         if self.heard_bytes > MOST_EVENT_BYTES:

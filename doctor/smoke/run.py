@@ -16,7 +16,7 @@ from doctor.agents.session import LAST_PATIENCE
 from doctor.mesh import MeshResult
 from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.headway import SMOKE, headway, with_those_behind
-from doctor.smoke.judge.exits import way_of
+from doctor.smoke.judge.exits import ended_badly, way_of
 from doctor.smoke.limits import PATIENCE, SmokePatience, whole_limit
 from doctor.smoke.live import LiveHost
 from doctor.smoke.messages import JoinCommand, SeatCommand, StartCommand
@@ -243,7 +243,9 @@ class SmokeRun:
 
     def _only_connections_broke(self) -> bool:
         """Whether the ranks that ended only lost each other: none was killed, none failed by itself."""
-        ended = [rank.seen(time.monotonic()) for rank in self.watch.ranks if rank.ended_badly]
+        ended = [
+            rank.seen(time.monotonic()) for rank in self.watch.ranks if ended_badly(rank.exit, rank.done)
+        ]
         return bool(ended) and all(way_of(seen) == "connection" for seen in ended)
 
     def _lost_host(self) -> Literal["lost", "trouble"] | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from doctor.job.framework import FRAMEWORKS
 from doctor.smoke.judge.deviation import entries_of, off_schedule
+from doctor.smoke.judge.exits import ended_badly
 from doctor.smoke.limits import SmokePatience, stall_limit
 from doctor.smoke.live import LiveHost, LiveRank
 from doctor.smoke.messages import Pages
@@ -90,7 +91,7 @@ class Watch:
         for host in self.hosts.values():
             if host.trouble or host.lost:
                 return Alarm("lost" if host.lost else "trouble")
-        if ended := [rank for rank in self.ranks if rank.ended_badly]:
+        if ended := [rank for rank in self.ranks if ended_badly(rank.exit, rank.done)]:
             self.exit_at = self.exit_at or now
             if now - self.exit_at >= self.patience.grace or all(r.exit or r.done for r in self.ranks):
                 return Alarm("exit", ended[0].seat.cell)

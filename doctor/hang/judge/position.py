@@ -8,7 +8,7 @@ from doctor.hang.judge.judgement import RankStanding
 from doctor.live import places, threads
 from doctor.live.collectives import FILES, NOTICES, WAITS, called_by, collective_of, in_backward, synchronises
 from doctor.live.evidence import Frame, JobMember, Look
-from doctor.live.steps import made_step, step_of
+from doctor.live.places import made_step, step_of
 
 _MAY_WAIT = (*FILES["may wait"], *places.WRAPPERS)
 STORE = "the store"

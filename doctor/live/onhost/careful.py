@@ -5,6 +5,7 @@ system.
 """
 
 import contextlib
+import heapq
 import json
 import math
 import os
@@ -18,7 +19,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from doctor.agents.onhost.process import default_signals, die_with_parent, state_of
-from doctor.live.onhost.turns import OwnerTurns
 
 STALL = 1.0
 HUNGRY = 10.0
@@ -61,7 +61,7 @@ def carefully(
 
 
 def _in_child(
-    work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: OwnerTurns, stall: float, until: float
+    work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: "OwnerTurns", stall: float, until: float
 ) -> "Iterator[tuple[int, Any]]":
     """Run `work` in a child, and yield the index and the result of each item until one takes too long. Both
     processes take the items in the same order.
@@ -99,7 +99,7 @@ def _in_child(
 
 
 def _take_turns(
-    work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: OwnerTurns, out: "BinaryIO"
+    work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: "OwnerTurns", out: "BinaryIO"
 ) -> None:
     at = turns.next()
     while at is not None:
@@ -251,3 +251,30 @@ def run_all(
         for place in [place for place, tool in running.items() if tool.over()]:
             tool = running.pop(place)
             yield place, tool, tool.close()
+
+
+class OwnerTurns:
+    """Decides whose item is next: one of the owner whose items have taken the least time so far."""
+
+    def __init__(self, owners: "Sequence[Any]") -> None:
+        self.waiting = {}  # type: dict[Any, deque[int]]
+        for at, owner in enumerate(owners):
+            self.waiting.setdefault(owner, deque()).append(at)
+        self.taken = [(0.0, place, owner) for place, owner in enumerate(self.waiting)]
+
+    def next(self) -> "int | None":
+        """The index of the next item; None if nothing is left."""
+        return self.waiting[self.taken[0][2]][0] if self.taken else None
+
+    def over(self, seconds: float) -> None:
+        """The item that was next is done and took this number of seconds."""
+        taken, place, owner = self.taken[0]
+        self.waiting[owner].popleft()
+        if self.waiting[owner]:
+            heapq.heapreplace(self.taken, (taken + seconds, place, owner))
+        else:
+            heapq.heappop(self.taken)
+
+    def give_up(self) -> "list[int]":
+        """Drop all items of the owner of the next item, and return their indices."""
+        return [*self.waiting[heapq.heappop(self.taken)[2]]] if self.taken else []

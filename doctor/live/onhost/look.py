@@ -8,11 +8,10 @@ from functools import partial
 from typing import Any
 
 from doctor.live.onhost import asks, locks, proc, ranks, room, sockets, source, stacks
-from doctor.live.onhost.careful import carefully
+from doctor.live.onhost.careful import OwnerTurns, carefully
 from doctor.live.onhost.launchers import Launchers
 from doctor.live.onhost.recognise import candidates
 from doctor.live.onhost.tree import Tree
-from doctor.live.onhost.turns import OwnerTurns
 
 EARLY = 1 << 19
 """The most bytes of a first look that are sent before the second one, so that the first counts even if the
@@ -107,7 +106,8 @@ def _ports(pids: "Sequence[int]", owners: "Mapping[int, int]", until: float) -> 
     if not pids:
         return {}
     looks = {}
-    items = [(pid, _start(pid), False, True) for pid in pids]
+    starts = [(proc.row((pid, False)) or {"start": -1})["start"] for pid in pids]
+    items = [(pid, start, False, True) for pid, start in zip(pids, starts)]  # noqa: B905 (Python 3.6)
     for (pid, *_), look in carefully(proc.seen, items, owners=[owners[pid] for pid in pids], until=until):
         looks[pid] = (look or {}).get("inodes", ())
     inodes = {inode for some in looks.values() for inode in some}
@@ -118,11 +118,6 @@ def _ports(pids: "Sequence[int]", owners: "Mapping[int, int]", until: float) -> 
         texts = [end[side].rpartition(":")[2] for end in ends for side in ("local", "peer")]
         found[pid] = [int(text) for text in texts if text.isdigit()]
     return found
-
-
-def _start(pid: int) -> int:
-    row = proc.row((pid, False))
-    return row["start"] if row else -1
 
 
 class Looks:

@@ -27,7 +27,6 @@ from doctor.report.page.card import (
     Ticks,
     Words,
 )
-from doctor.report.page.host_rows import HostRow
 from doctor.report.page.names import named
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
@@ -144,7 +143,9 @@ def _part(part: Part, level: str) -> Iterator[str]:
         yield f"{title}- {inline(part.drawing.says)}\n"
     elif isinstance(part, HostTable):
         yield title + table(tuple(map(t, ("Host", *part.rows[0].cells, "Verdict"))), ())
-        yield from (_host_row(each, part) for each in part.rows)
+        for hosts in part.rows:
+            names = cell(named(hosts.hosts, part.called))
+            yield row((names, *map(cell, hosts.cells.values()), cell(hosts.verdict)))
     elif isinstance(part, Ticket):
         cards = "".join(card_text(card, "####") for card in part.cards)
         rows = [(cell(label), cell(said)) for label, said in part.rows]
@@ -161,10 +162,6 @@ def _part(part: Part, level: str) -> Iterator[str]:
         left = len(items) - MOST_LINES
         more = f"\n{t(f'{left} more did not fit here: see `--json`.')}\n" if left > 0 else ""
         yield title + _inside(part) + more
-
-
-def _host_row(each: HostRow, part: HostTable) -> str:
-    return row((cell(named(each.hosts, part.called)), *map(cell, each.cells.values()), cell(each.verdict)))
 
 
 def _words(words: Words) -> str:

@@ -11,7 +11,7 @@ from statistics import mean, median_high
 from doctor.hang.judge import judged as judge_hang
 from doctor.hang.judge.judgement import HangState
 from doctor.live.jobs.job import RunningJob
-from doctor.live.steps import made_step, step_of
+from doctor.live.places import made_step, step_of
 from doctor.live.wires import Key, key
 from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge.culprits import culprit, may_wait_for_device, of_hosts, several

@@ -5,7 +5,7 @@ import signal
 from typing import Literal
 
 from doctor.agents.onhost.kernel_kills import LACK
-from doctor.smoke.result import RankOutcome
+from doctor.smoke.result import Exit, RankOutcome
 from doctor.text.hostprogram import sections
 from doctor.text.signalname import signal_name
 
@@ -47,8 +47,8 @@ def signal_of(seen: RankOutcome) -> int | None:
     return code - 128 if code is not None and 128 < code < 128 + 65 else None
 
 
-def ended_badly(seen: RankOutcome) -> bool:
-    return seen.exit is not None and not (seen.done and seen.exit.code == 0)
+def ended_badly(exit: Exit | None, done: bool) -> bool:
+    return exit is not None and not (done and exit.code == 0)
 
 
 def way_of(seen: RankOutcome) -> Death:

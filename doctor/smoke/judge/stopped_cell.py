@@ -125,7 +125,7 @@ class EndedCell:
     @cached_property
     def fallen(self) -> tuple[RankOutcome, ...]:
         """The ranks that ended badly."""
-        return tuple(seen for seen in self.ranks if ended_badly(seen))
+        return tuple(seen for seen in self.ranks if ended_badly(seen.exit, seen.done))
 
     @cached_property
     def stopped(self) -> tuple[RankOutcome, ...]:

@@ -59,7 +59,8 @@ class _Phase:
         }
         given = steps[trial.recipe[0]](trial, members)
         if trial.recipe[1:] == ("broadcast",):
-            self._broadcast(trial, members, given)
+            # The sum, so that both collectives together are an all-reduce.
+            self._broadcast(trial, given, total(members, trial.dtype))
         elif trial.recipe[1:] == ("all_gather",):
             self._gather_sum(trial, members, given)
 
@@ -76,17 +77,14 @@ class _Phase:
             self._compare(trial, "reduce", x, total(members, trial.dtype))
         return x
 
-    def _broadcast(self, trial: Trial, members: list[int], reduced: Any) -> None:
-        """Broadcast the sum, so that both collectives together are an all-reduce."""
-        self._try(trial, "broadcast", lambda: self.comm.broadcast(reduced, trial.group, trial.root))
-        self._compare(trial, "broadcast", reduced, total(members, trial.dtype))
+    def _broadcast(self, trial: Trial, x: Any, period: list[int]) -> None:
+        self._try(trial, "broadcast", lambda: self.comm.broadcast(x, trial.group, trial.root))
+        self._compare(trial, "broadcast", x, period)
 
-    def _broadcast_own(self, trial: Trial, members: list[int]) -> Any:
+    def _broadcast_own(self, trial: Trial, members: list[int]) -> None:
         """Broadcast the payload of the root."""
         x = self._tensor(pattern(self.comm.place), trial.elements, trial.dtype)
-        self._try(trial, "broadcast", lambda: self.comm.broadcast(x, trial.group, trial.root))
-        self._compare(trial, "broadcast", x, pattern(members[trial.root]))
-        return x
+        self._broadcast(trial, x, pattern(members[trial.root]))
 
     def _reduce_scatter(self, trial: Trial, members: list[int]) -> Any:
         x = self._addend(trial, members)

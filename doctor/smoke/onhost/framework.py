@@ -6,6 +6,7 @@ import platform
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from doctor.smoke.onhost.corpus import LENGTH
 from doctor.smoke.onhost.memory import free_memory
 from doctor.smoke.onhost.random_bytes import hashed
 
@@ -146,7 +147,12 @@ class Framework(Protocol):
     def first(self, x: Any, elements: int) -> Any:
         """The first elements of a flat tensor; perhaps a copy."""
 
-    def sample(self, batch: TokenBatch) -> TokenSample: ...
+    def sample(self, batch: TokenBatch) -> TokenSample:
+        return TokenSample(
+            self.tensor(batch.tokens, "int64").reshape(-1, LENGTH),
+            self.tensor(batch.mask, "uint8").reshape(-1, LENGTH),
+            self.tensor(batch.labels, "int64").reshape(-1, LENGTH),
+        )
 
     # Computing.
 

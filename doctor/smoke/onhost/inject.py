@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -139,18 +140,18 @@ def _shuffled(rank: FaultyRank) -> None:
     rank.each_batch(change)
 
 
-def _no_sync(rank: FaultyRank) -> None:
-    """Throw the sum away; the collective itself is called as it should be."""
+def _undo(rank: FaultyRank, method: str, tensor: str, last: float = math.inf) -> None:
+    """Throw away what a method makes of a tensor of the model; the method is called as it should be."""
 
-    def reduce(inner: Callable[[], None]) -> None:
-        framework, grad = rank.comm.framework, rank.trainer.model.grad
-        own = framework.bytes_of(grad)
-        inner()
-        if rank.page.step >= rank.step:
+    def around(inner: Callable[..., None], *step: int) -> None:
+        framework, x = rank.comm.framework, getattr(rank.trainer.model, tensor)
+        held = framework.bytes_of(x)
+        inner(*step)
+        if rank.step <= rank.page.step <= last:
             rank.page.disturb()
-            framework.write(grad, own)
+            framework.write(x, held)
 
-    wrap(rank.trainer, "reduce", reduce)
+    wrap(rank.trainer, method, around)
 
 
 def _clear(rank: FaultyRank, x: Any) -> None:
@@ -165,18 +166,6 @@ def _lost_part(rank: FaultyRank) -> None:
         inner()
 
     wrap(rank.trainer, "reduce", reduce)
-
-
-def _no_update(rank: FaultyRank) -> None:
-    def update(inner: Callable[[int], None], step: int) -> None:
-        framework, flat = rank.comm.framework, rank.trainer.model.flat
-        held = framework.bytes_of(flat)
-        inner(step)
-        if step == rank.step:
-            rank.page.disturb()
-            framework.write(flat, held)
-
-    wrap(rank.trainer, "update", update)
 
 
 def _other_init(rank: FaultyRank) -> None:
@@ -257,9 +246,9 @@ _FAULTS: dict[str, Fault] = {
     "mask-time": lambda rank: rank.reseed(time.time_ns(), "time"),
     "mask-ahead": _ahead,
     "same-data": _same_data,
-    "no-sync": _no_sync,
+    "no-sync": lambda rank: _undo(rank, "reduce", "grad"),
     "lost-part": _lost_part,
-    "no-update": _no_update,
+    "no-update": lambda rank: _undo(rank, "update", "flat", rank.step),
     "other-init": _other_init,
     "param-bit": lambda rank: rank.at_step(lambda: _flip(rank, rank.trainer.model.flat, 0, 20)),
     "grad-bit": lambda rank: rank.each_gradient(lambda grad: _flip_largest(rank, grad)),

@@ -18,8 +18,7 @@ from mindspore import Tensor, communication, mint, ops
 from mindspore.mint import distributed as dist
 
 from doctor.smoke.onhost.collectiveplan import BYTES
-from doctor.smoke.onhost.corpus import LENGTH
-from doctor.smoke.onhost.framework import Framework, TokenSample
+from doctor.smoke.onhost.framework import Framework
 from doctor.smoke.onhost.hccl import hccl_environment
 from doctor.smoke.onhost.mindspore_model import Model
 from doctor.smoke.onhost.mindspore_side import cluster
@@ -27,7 +26,6 @@ from doctor.smoke.onhost.random_bytes import drawn
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from doctor.smoke.onhost.comm import Comm
-    from doctor.smoke.onhost.corpus import TokenBatch
     from doctor.smoke.onhost.framework import Sums
     from doctor.smoke.onhost.shape import CellShape
 
@@ -201,13 +199,6 @@ class MindSpore(Framework):
     def _copy(self, x: Any) -> Any:
         """A flat copy: what is received into a reshaped tensor does not arrive."""
         return self.tensor(self.bytes_of(x), self.dtype_of(x))
-
-    def sample(self, batch: TokenBatch) -> TokenSample:
-        return TokenSample(
-            self.tensor(batch.tokens, "int64").reshape(-1, LENGTH),
-            self.tensor(batch.mask, "uint8").reshape(-1, LENGTH),
-            self.tensor(batch.labels, "int64").reshape(-1, LENGTH),
-        )
 
     # Computing.
 

@@ -12,8 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
-from doctor.smoke.onhost.corpus import LENGTH
-from doctor.smoke.onhost.framework import Framework, TokenSample
+from doctor.smoke.onhost.framework import Framework
 from doctor.smoke.onhost.random_bytes import drawn
 from doctor.smoke.onhost.torch_model import Model
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from collections.abc import Callable
 
     from doctor.smoke.onhost.comm import Comm
-    from doctor.smoke.onhost.corpus import TokenBatch
     from doctor.smoke.onhost.framework import Sums
     from doctor.smoke.onhost.shape import CellShape
 
@@ -159,13 +157,6 @@ class Torch(Framework):
 
     def first(self, x: Tensor, elements: int) -> Tensor:
         return x[:elements]
-
-    def sample(self, batch: TokenBatch) -> TokenSample:
-        return TokenSample(
-            self.tensor(batch.tokens, "int64").view(-1, LENGTH),
-            self.tensor(batch.mask, "uint8").view(-1, LENGTH),
-            self.tensor(batch.labels, "int64").view(-1, LENGTH),
-        )
 
     # Computing.
 

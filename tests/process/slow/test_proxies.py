@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.slow.onhost.proxies import Library
-from doctor.slow.onhost.watch import RankWatch
+from doctor.slow.onhost.watch import Library, RankWatch
 from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 

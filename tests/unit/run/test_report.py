@@ -5,9 +5,8 @@ from xml.etree import ElementTree as Xml
 
 from doctor.report.files.envelope import EnvelopeRun
 from doctor.run.end import read_end
-from doctor.run.envelope import AttemptEntry, JobLookEntry
+from doctor.run.envelope import AttemptEntry, JobLookEntry, Whose
 from doctor.run.report import around_report
-from doctor.run.whose import Whose
 from tests.support.cases import cases, cases_with
 from tests.support.envelopes import as_data, as_json, as_junit, as_prometheus, wrong
 from tests.support.hang.reports import NODES, ONE_SLEEPS

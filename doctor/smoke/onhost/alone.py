@@ -8,17 +8,13 @@ import mmap
 import os
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.encoding import encoded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from doctor.smoke.onhost.framework import Framework
+from doctor.smoke.onhost.framework import Framework
 
 TURNS, SLICE, PATIENT = 7, 0.05, 0.5
 """So many turns, each of so many seconds of computing, but of no more seconds on a crowded host."""

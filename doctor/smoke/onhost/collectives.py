@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from doctor.smoke.onhost import evidence
 from doctor.smoke.onhost.collectiveplan import BYTES, PERIOD, Trial, addends, pattern, sent, total, trials
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.encoding import decoded, encoded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MOST_SAID = 50
 _REFUSALS = ("invalid scalar type", "unsupported", "not support", "no support", "not implemented")

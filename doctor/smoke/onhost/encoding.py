@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 _FLOATS = {"float64": "d", "float32": "f", "float16": "e"}
 FORMS = {**_FLOATS, "int64": "q", "int32": "i", "int16": "h", "int8": "b", "uint8": "B"}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import mask_of, masked, tokens_of
 from doctor.smoke.onhost.framework import TokenSample
 from doctor.smoke.onhost.page import PHASES, RankPage
 from doctor.smoke.onhost.train import Trainer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def wrap(thing: Any, name: str, around: Callable[..., Any]) -> None:

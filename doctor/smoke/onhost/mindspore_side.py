@@ -10,10 +10,8 @@ import contextlib
 import importlib
 import os
 import socket
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any
 
 MODULE = "doctor.smoke.onhost.mindspore_framework"
 CHANCES = 3

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from doctor.smoke.onhost.collectives import refuses
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.encoding import decoded, encoded
 from doctor.smoke.onhost.sweepplan import SIZES, WARM_UP, SweepPace, scopes, timed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 COPIES = 8
 """A size fits if so many times of it are free for each rank of the host: input, output, copies, others."""

@@ -6,10 +6,8 @@ import importlib
 import os
 import signal
 import socket
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:  # Python 3.6 cannot evaluate these
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any
 
 MODULE = "doctor.smoke.onhost.devices"
 

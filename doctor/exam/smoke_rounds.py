@@ -30,6 +30,7 @@ from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshResult, plan_mesh
+from doctor.mesh.result import OmittedHost
 from doctor.model import Backend, Host, HostStatus, UnreachedHost
 from doctor.probe import through
 from doctor.rules.interpreter import no_common_framework, other_framework
@@ -39,7 +40,7 @@ from doctor.smoke.agents import smoke_script
 from doctor.smoke.judge import judge
 from doctor.smoke.judge.charge import WARNINGS
 from doctor.smoke.plan import HostDevices, NoGroup, SmokeWishes, plan_smoke, refuse_plan
-from doctor.smoke.result import OmittedSmokeHost, SmokeResult
+from doctor.smoke.result import SmokeResult
 from doctor.smoke.run import SmokeRun
 from doctor.smoke.soak import Soak, figures_of
 from doctor.stage import Stage
@@ -117,7 +118,7 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
         fit = [host for host in fit if host not in blamed]
         if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
             return
-        left_out = [*left_out, *(OmittedSmokeHost(host, "an earlier smoke run named it") for host in blamed)]
+        left_out = [*left_out, *(OmittedHost(host, "an earlier smoke run named it") for host in blamed)]
         wishes = replace(wishes, inject=())  # without those hosts, the number belongs to another rank
         if repeat < REPEATS:
             collection.progress(Stage("smoke", f"once more, without {fold(blamed)}"))
@@ -165,7 +166,7 @@ def run_soak(collection: Collection, wishes: SmokeWishes, seconds: float) -> Non
             soak = replace(soak, left=(*soak.left, *gone))
             who = dict.fromkeys(host for hosts, *_ in gone for host in hosts)
             fit = [host for host in fit if host not in who] if who else []
-            left_out += [OmittedSmokeHost(host, "an earlier smoke run named it") for host in who]
+            left_out += [OmittedHost(host, "an earlier smoke run named it") for host in who]
         collection.soak = soak
         collection.soak = soak = _read_counters(collection, soak, result.plan.hosts)
         gc.collect()  # a round leaves cycles, and Python would let those of many rounds come together
@@ -197,7 +198,7 @@ def _read_counters(collection: Collection, soak: Soak, hosts: Sequence[str]) -> 
 
 def _fit_hosts(
     report: Report, collection: Collection, busy: Sequence[str]
-) -> tuple[list[str], list[OmittedSmokeHost]]:
+) -> tuple[list[str], list[OmittedHost]]:
     """The hosts that take part, and the others: another interpreter than the job's proves nothing."""
     reading, fit, others = collection.read(), [], []
     pythons = reading.facts.all(PYTHON)
@@ -212,7 +213,7 @@ def _fit_hosts(
         else:
             fit.append(host.name)
             continue
-        others.append(OmittedSmokeHost(host.name, why))
+        others.append(OmittedHost(host.name, why))
     return fit, others
 
 
@@ -233,7 +234,7 @@ def _run(
     job: JobPlan,
     hosts: Sequence[str],
     wishes: SmokeWishes,
-    left_out: Sequence[OmittedSmokeHost],
+    left_out: Sequence[OmittedHost],
 ) -> SmokeResult:
     plan = plan_smoke(
         job,

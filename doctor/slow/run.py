@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from msgspec.structs import asdict
 
 from doctor.live.evidence import JobChoice
-from doctor.live.sight import HostsToSee, agents_on, evidence_of, find
-from doctor.model import UnreachedHost
+from doctor.live.sight import HostsToSee, Sight, agents_on, evidence_of, find
 from doctor.slow.agents import RoundPlan, SlowAgents, slow_script
 from doctor.slow.evidence import MOST_ROUNDS, SlowEvidence
 from doctor.stage import Stage, Tell
@@ -18,11 +17,8 @@ Next = Callable[[SlowEvidence], RoundPlan | None]
 
 
 @dataclass(slots=True)
-class SlowSight:
-    """What a run saw, even if it was interrupted."""
-
+class SlowSight(Sight):
     evidence: SlowEvidence
-    reasons: dict[str, UnreachedHost] = field(default_factory=dict)
 
 
 def see(asked: HostsToSee, following: Next, choice: JobChoice) -> SlowSight:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from doctor.mesh import MeshResult
+from doctor.mesh.result import OmittedHost
 from doctor.model import Framework, UnreachedHost
 from doctor.smoke import events
 from doctor.smoke.onhost.shape import ORDER, CellShape
@@ -263,12 +264,6 @@ class Hiccup:
 
 
 @dataclass(frozen=True, slots=True)
-class OmittedSmokeHost:
-    host: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class SmokeResult:
     """One smoke run, complete or ended early."""
 
@@ -279,7 +274,7 @@ class SmokeResult:
     hiccups: tuple[Hiccup, ...] = ()
     mesh: MeshResult | None = None
     """Which hosts reached each other while the ranks hung."""
-    left_out: tuple[OmittedSmokeHost, ...] = ()
+    left_out: tuple[OmittedHost, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Phase -> seconds, of the slowest rank."""
     total: float = 0.0

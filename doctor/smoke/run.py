@@ -14,13 +14,14 @@ from typing import Literal
 
 from doctor.agents.session import LAST_PATIENCE
 from doctor.mesh import MeshResult
+from doctor.mesh.result import OmittedHost
 from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.headway import SMOKE, headway, with_those_behind
 from doctor.smoke.judge.exits import ended_badly, way_of
 from doctor.smoke.limits import PATIENCE, SmokePatience, whole_limit
 from doctor.smoke.live import LiveHost
 from doctor.smoke.messages import JoinCommand, SeatCommand, StartCommand
-from doctor.smoke.result import Hiccup, OmittedSmokeHost, RunEnd, SmokePlan, SmokeResult
+from doctor.smoke.result import Hiccup, RunEnd, SmokePlan, SmokeResult
 from doctor.smoke.watch import Alarm, Watch
 from doctor.stage import Stage, Tell
 from doctor.transport import Session
@@ -134,7 +135,7 @@ class SmokeRun:
             latency=round(now - min(disturbed), 3) if disturbed and alarm.kind != "done" else None,
         )
 
-    def result(self, left_out: Sequence[OmittedSmokeHost] = ()) -> SmokeResult:
+    def result(self, left_out: Sequence[OmittedHost] = ()) -> SmokeResult:
         end = self.end or self._ended_by(Alarm("interrupted"))
         ended = self.began + end.seconds
         ranks = tuple(rank.seen(ended) for rank in self.watch.ranks)

@@ -17,13 +17,14 @@ from doctor.judge.playbook import load_exam, load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
+from doctor.mesh.result import OmittedHost
 from doctor.model import MissingFact, UnreachedHost, UnreachedKind
 from doctor.recording import Recording
 from doctor.report.page.card import Medium
 from doctor.report.page.examination import page_of
 from doctor.report.terminal.cards import print_page
 from doctor.smoke.onhost.schedule import schedule
-from doctor.smoke.result import Injection, OmittedSmokeHost, SmokePlan, SmokeResult
+from doctor.smoke.result import Injection, SmokePlan, SmokeResult
 from tests.support.cases import from_cases
 from tests.support.recordings import HEALTHY, heard, mesh, recording, syllabus
 from tests.support.smoke.frozen import at, frozen, stuck
@@ -97,11 +98,11 @@ def smoke_runs() -> dict[str, SmokeResult]:
     """Smoke runs by their outcome; in two of them, some of the hosts did not take part."""
     repeated = healthy(seated(["node1", "node2", "node4"], each=2, tp=2))
     fewer = healthy(seated(["node1", "node3"], each=2, tp=2))
-    sick = tuple(OmittedSmokeHost(name, why) for name, why in SICK.items())
+    sick = tuple(OmittedHost(name, why) for name, why in SICK.items())
     return {
         "passed": healthy(seated(NAMES, each=2, tp=2)),
         "hung": hung(5, 10),
-        "repeated": replace(repeated, left_out=(OmittedSmokeHost("node3", "an earlier smoke run named it"),)),
+        "repeated": replace(repeated, left_out=(OmittedHost("node3", "an earlier smoke run named it"),)),
         "fewer": replace(fewer, left_out=sick),
         "interrupted": with_end(hung(5, 10), "interrupted", 2.5),
         "mindspore": with_mindspore(5, 10),

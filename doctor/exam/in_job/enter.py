@@ -76,6 +76,5 @@ def _hello(seat: JobRank) -> Hello:
         parent=os.getppid(),
         began=proc.started(pid),
         version=__version__,
-        local_world=seat.local_world,
         env=dict(list(kept(dict(os.environ)).items())[:400]),
     )

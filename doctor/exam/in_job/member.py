@@ -7,7 +7,6 @@ only gives signs of life.
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -16,7 +15,7 @@ from doctor.errors import EXIT_INCONCLUSIVE
 from doctor.exam.in_job import messages, proc
 from doctor.exam.in_job.find_head import FoundHead, NoHead, another_head, find_head
 from doctor.exam.in_job.job_key import VARIABLE
-from doctor.exam.in_job.messages import BEAT, SILENT, SLEPT
+from doctor.exam.in_job.messages import BEAT, SILENT, SLEPT, RunVerdict
 from doctor.exam.in_job.own_programs import Makers, OwnPrograms
 from doctor.exam.in_job.programs import MOST_PROGRAMS, ServedProgram
 from doctor.exam.in_job.rank_env import JobRank
@@ -34,14 +33,6 @@ LONGEST = 3600.0
 """Seconds for a run without a deadline; more if its parts may last longer."""
 QUESTIONS, TRAININGS = 10, 3
 """More questions than a run asks one host in sequence, and the most smoke runs that it makes."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemberOutcome:
-    """`words` are for the terminal; empty if rank 0 says it all."""
-
-    code: int
-    words: tuple[str, ...] = ()
 
 
 def patience(request: Request) -> float:
@@ -71,19 +62,19 @@ class Membership:
         self.link: RankLink | None = None
         self.head: messages.Welcome | None = None
         self._served: dict[int, ServedProgram] = {}
-        self._outcome: MemberOutcome | None = None
+        self._outcome: RunVerdict | None = None
         self._decided = threading.Event()
         self._beat_at = 0.0
         self._lock = threading.Lock()
 
-    def follow(self, seconds: float) -> MemberOutcome:
+    def follow(self, seconds: float) -> RunVerdict:
         """The verdict. `seconds` is the limit for finding rank 0."""
         found = find_head(self.seat, time.monotonic() + seconds)
         if isinstance(found, NoHead):
             place = " or ".join(self.seat.heads[:3])
             what = f"rank 0 was not found at {place} within {seconds:.0f} s: {found.why}"
             code = EXIT_INCONCLUSIVE if found.strangers else LOST
-            return MemberOutcome(code, (f"rank {self.seat.rank}: {what}.",))
+            return RunVerdict(code, [f"rank {self.seat.rank}: {what}."])
         self.link = self.loop.link(found.connection, found.seals)
         self.link.tell(msgspec.structs.replace(self.me, sure=found.sure))
         self.loop.adopt(self.link)
@@ -91,7 +82,7 @@ class Membership:
         try:
             if not self._decided.wait(self._patience):
                 what = f"it gave none within {self._patience:.0f} s of being found, though it still responds"
-                self._decide(MemberOutcome(LOST, (self._no_head(what),)))
+                self._decide(RunVerdict(LOST, [self._no_head(what)]))
         finally:
             self._end_programs()
         assert self._outcome is not None
@@ -106,16 +97,14 @@ class Membership:
         self.loop.stop()
         return self._outcome
 
-    def _unless_two(self, found: FoundHead) -> MemberOutcome:
+    def _unless_two(self, found: FoundHead) -> RunVerdict:
         """The outcome for the verdict, or the loss, of a rank 0 that nothing vouches for."""
         assert self._outcome is not None
         other = another_head(self.seat, found, RIVAL)
         if other is None:
             return self._outcome
         what = f"two processes claim to be rank 0, at {found.place} and at {other}"
-        return MemberOutcome(
-            EXIT_INCONCLUSIVE, (f"rank {self.seat.rank}: {what}. Give all ranks a {VARIABLE}.",)
-        )
+        return RunVerdict(EXIT_INCONCLUSIVE, [f"rank {self.seat.rank}: {what}. Give all ranks a {VARIABLE}."])
 
     def _end_programs(self) -> None:
         served = list(self._served.values())
@@ -125,7 +114,7 @@ class Membership:
         for each in served:
             each.thread.join(max(0.0, until - time.monotonic()))
 
-    def _decide(self, outcome: MemberOutcome) -> None:
+    def _decide(self, outcome: RunVerdict) -> None:
         with self._lock:
             self._outcome = self._outcome or outcome
         self._decided.set()
@@ -143,8 +132,8 @@ class Membership:
         if isinstance(message, messages.Welcome):
             self.head = message
             self._joined(message)
-        elif isinstance(message, messages.RunVerdict):
-            self._decide(MemberOutcome(message.code, tuple(message.words)))
+        elif isinstance(message, RunVerdict):
+            self._decide(message)
         elif isinstance(message, messages.RollCall):
             link.tell(messages.BeatAnswer(message.serial))
         elif isinstance(message, messages.StateQuestion):
@@ -170,7 +159,7 @@ class Membership:
                 (served.hang_up if isinstance(message, messages.HangUp) else served.end)()
 
     def _lost(self, _link: RankLink) -> None:
-        self._decide(MemberOutcome(LOST, (self._no_head("its connection ended before the verdict"),)))
+        self._decide(RunVerdict(LOST, [self._no_head("its connection ended before the verdict")]))
 
     def _drained(self, _link: RankLink) -> None:
         for served in list(self._served.values()):
@@ -183,7 +172,7 @@ class Membership:
         if since > SLEPT:
             link.heard_at = now
         if now - link.heard_at > SILENT:
-            self._decide(MemberOutcome(LOST, (self._no_head(f"it has been silent for {SILENT:.0f} s"),)))
+            self._decide(RunVerdict(LOST, [self._no_head(f"it has been silent for {SILENT:.0f} s")]))
         if now >= self._beat_at:
             self._beat_at = now + BEAT
             link.tell(messages.Beat())

@@ -34,7 +34,6 @@ class Hello(msgspec.Struct, tag_field="do", tag="hello", frozen=True):
     parent: Natural
     began: Natural
     version: Text
-    local_world: Natural | None = None
     env: Variables = {}
     sure: bool = False
 

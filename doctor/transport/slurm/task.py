@@ -23,7 +23,6 @@ TOKEN = "DOCTOR_TOKEN"
 """The variable that holds the run's token."""
 PIECE = 400
 """The longest piece of a line: with token and longest name, Slurm never cuts it, even if it is all `%`."""
-LONGEST_NAME = 100
 EVERYBODY = ","
 
 TASK = host_program(__file__, "task.sh").strip("\n")

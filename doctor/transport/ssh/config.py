@@ -60,7 +60,6 @@ class HostSettings:
     accept_new: bool = False
     hash_known_hosts: bool = False
     connect_timeout: float = DEFAULT_CONNECT_TIMEOUT
-    config_file: str | None = None
     only_ssh: tuple[str, ...] = ()
     explicit: tuple[str, ...] = field(default=(), compare=False)
 

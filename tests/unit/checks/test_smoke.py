@@ -21,12 +21,13 @@ from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
+from doctor.mesh.result import OmittedHost
 from doctor.model import Finding, MissingFact, Problem, Result, Status
 from doctor.rules.smoke import problem
 from doctor.smoke import judge as judges
 from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.charge import SmokeCharge
-from doctor.smoke.result import OmittedSmokeHost, RunEnd, SmokeResult
+from doctor.smoke.result import RunEnd, SmokeResult
 from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, recording
 from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
@@ -277,7 +278,7 @@ def ended(
     for rank in range(8):
         if rank not in done:
             result = with_rank(result, rank, phase=phase, done=False)
-    out = tuple(OmittedSmokeHost(host, why) for host, why in (left or {}).items())
+    out = tuple(OmittedHost(host, why) for host, why in (left or {}).items())
     return replace(result, end=RunEnd(kind, 5.0), left_out=out)
 
 
@@ -329,7 +330,7 @@ def without_n3(*charges: SmokeCharge) -> JudgedRun:
         hosts=("n1", "n2", "n4"),
         seats=tuple(replace(seat, host=names[seat.host]) for seat in plan.seats),
     )
-    left = OmittedSmokeHost("n3", "an earlier smoke run named it")
+    left = OmittedHost("n3", "an earlier smoke run named it")
     return JudgedRun(replace(healthy(plan), left_out=(left,)), charges)
 
 
@@ -351,7 +352,7 @@ def test_a_fault_seen_by_two_runs_is_reported_once_despite_new_rank_numbers() ->
 
 def test_hosts_that_were_left_out_are_not_called_healthy() -> None:
     left = {"n4": "busy: another job runs there", "n9": "unexamined: no answer"}
-    result = replace(without_n3().result, left_out=tuple(OmittedSmokeHost(*each) for each in left.items()))
+    result = replace(without_n3().result, left_out=tuple(OmittedHost(*each) for each in left.items()))
     results = judged(JudgedRun(result, ()), unheard=frozenset({"n9"}))
     assert {r.status for r in results} == {Status.PASS}, "n4 took part"
     named = replace(result.left_out[0], host="n3")
@@ -479,7 +480,7 @@ def test_links_are_not_judged_over_what_is_slower_than_a_network() -> None:
 
 def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:
     """Bandwidth was measured only between two hosts, after the two others were left out."""
-    left = tuple(OmittedSmokeHost(host, "an earlier smoke run named it") for host in ("n3", "n4"))
+    left = tuple(OmittedHost(host, "an earlier smoke run named it") for host in ("n3", "n4"))
     small = replace(healthy(plan_of(hosts=2, each=2, tp=2)), left_out=left)
     first = run(charge("smoke-hang", 4, 5, 6, 7), of=ended("train"))
     results = judged(first, JudgedRun(small, ()))

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from doctor.cli import run
+from doctor.mesh.result import OmittedHost
 from doctor.model import MissingFact
 from doctor.recording import Recording, save
-from doctor.smoke.result import OmittedSmokeHost, SmokeResult
+from doctor.smoke.result import SmokeResult
 from tests.support.cases import cases, from_cases
 from tests.support.headlines import headline
 from tests.support.recordings import HEALTHY, heard, recording
@@ -159,7 +160,7 @@ def accused(rank: int) -> SmokeResult:
     return masked(rank, 3)(healthy(seated(NAMES, each=2, tp=2)))
 
 
-THROWN_OUT = (OmittedSmokeHost("node1", "an earlier smoke run named it"),)
+THROWN_OUT = (OmittedHost("node1", "an earlier smoke run named it"),)
 
 
 @cache

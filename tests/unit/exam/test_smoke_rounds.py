@@ -18,10 +18,11 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshResult
+from doctor.mesh.result import OmittedHost
 from doctor.model import Backend, Host, SourcedValue, UnreachedHost, UnreachedKind
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.plan import SmokeWishes
-from doctor.smoke.result import OmittedSmokeHost, SmokePlan, SmokeResult
+from doctor.smoke.result import SmokePlan, SmokeResult
 from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, mesh, recording, report, syllabus
 from tests.support.smoke.frozen import at, frozen, stuck
@@ -113,7 +114,7 @@ class Stage:
                 if isinstance(self.outcome, BaseException):
                     raise self.outcome
 
-            def result(self, left_out: Sequence[OmittedSmokeHost]) -> SmokeResult:
+            def result(self, left_out: Sequence[OmittedHost]) -> SmokeResult:
                 outcome = self.outcome if callable(self.outcome) else interrupted
                 return replace(outcome(self.plan), left_out=tuple(left_out))
 
@@ -180,7 +181,7 @@ def test_a_host_that_is_named_is_left_out_of_the_next_run(monkeypatch: pytest.Mo
     first, second = stage.rehearse(monkeypatch, inject=("stuck@4:5",))
     assert stage.took_part == [without(), without("node3")]
     assert first.left_out == ()
-    assert second.left_out == (OmittedSmokeHost("node3", "an earlier smoke run named it"),)
+    assert second.left_out == (OmittedHost("node3", "an earlier smoke run named it"),)
     assert [len(plan.injected) for plan, _ in stage.ran] == [1, 0]
     assert "once more, without node3" in stage.said
 

@@ -24,10 +24,11 @@ from doctor.exam.request import ExamFlags, Request
 from doctor.judge.playbook import Exam
 from doctor.judge.registry import BrokenSource, FoundChecks, find_checks
 from doctor.judge.verdict import Report
+from doctor.mesh.result import OmittedHost
 from doctor.model import Capture, MissingFact, Result, Severity, Status, UnreachedHost, UnreachedKind
 from doctor.probe import DAMAGED, HostAnswer
 from doctor.recording import Recording
-from doctor.smoke.result import OmittedSmokeHost, SmokeResult
+from doctor.smoke.result import SmokeResult
 from tests.support.recordings import HEALTHY, heard, mesh, recording
 from tests.support.reports import SMALL_SHM, seated
 from tests.support.smoke.frozen import behind, frozen
@@ -187,7 +188,7 @@ def repeated_smoke(case: Case, draw: Draw) -> Case:
     first = smoke_run("accused", tuple(NAMES))
     rest = tuple(NAMES[draw(st.sampled_from((1, 1, 0))) :])
     second = smoke_run(draw(st.sampled_from(("well", *KINDS))), rest)
-    thrown = tuple(OmittedSmokeHost(name, "an earlier run named it") for name in NAMES if name not in rest)
+    thrown = tuple(OmittedHost(name, "an earlier run named it") for name in NAMES if name not in rest)
     return replace(case, of=replace(case.of, smoke=(first, replace(second, left_out=thrown))))
 
 
@@ -195,7 +196,7 @@ def smaller_smoke(case: Case, draw: Draw) -> Case:
     """One host did not take part."""
     names = draw(st.permutations(NAMES))
     run = smoke_run("well", tuple(sorted(names[1:])))
-    left = (OmittedSmokeHost(names[0], "busy: device 0 is at work for another job"),)
+    left = (OmittedHost(names[0], "busy: device 0 is at work for another job"),)
     return replace(case, of=replace(case.of, smoke=(replace(run, left_out=left),)))
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report, Training
+from doctor.mesh.result import OmittedHost
 from doctor.model import Severity
 from doctor.report.out.formats import check_html, check_markdown
 from doctor.report.page.smoke import RunNumbers
@@ -19,7 +20,7 @@ from doctor.report.page.training import curve
 from doctor.smoke.events import RankStart, Transfer
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import Injection, OmittedSmokeHost, RunEnd, SmokeResult
+from doctor.smoke.result import Injection, RunEnd, SmokeResult
 from doctor.text.terminal import put
 from tests.support.cases import cases, from_cases
 from tests.support.envelopes import as_data, wrong
@@ -249,7 +250,7 @@ def test_injected_faults_are_marked() -> None:
 
 def test_left_out_and_repeated() -> None:
     hung = SmokeCharge("smoke-hang", "outside", "it never came", ranks=(5,), phase="train")
-    left = tuple(OmittedSmokeHost(f"n{n}", "faulty: shm-small") for n in (7, 8))
+    left = tuple(OmittedHost(f"n{n}", "faulty: shm-small") for n in (7, 8))
     first = run(replace(smoke_runs()["hung"], left_out=left), hung)
     again = run(healthy(seated(["node1", "node2", "node4"], each=2, tp=2)))
     third = run(healthy(seated(["node1", "node2"], each=2, tp=2)))
@@ -298,7 +299,7 @@ def test_a_terminal_that_lacks_our_characters(encoding: str, curve: str, times: 
 def test_hostile_ranks_print_no_escapes_and_break_no_json(evil: str) -> None:
     started = RankStart({evil: evil, "torch": evil}, {evil: evil}, (evil,), evil)
     result = with_rank(healthy(plan_of(2)), 1, started=started)
-    result = replace(result, left_out=(OmittedSmokeHost("n3", evil),))
+    result = replace(result, left_out=(OmittedHost("n3", evil),))
     of = told(run(result, SmokeCharge("smoke-hang", "kind", evil, ranks=(1,))))
     for width in (80, 200):
         assert unsafe(text(of, width, verbose=True)) == []

@@ -292,10 +292,10 @@ def test_nobody_follows_a_rank_0_that_gives_no_verdict_for_longer_than_the_run_m
     with at(seat, head):
         outcome = Membership(seat, HELLO, Request("check", way=WayFlags(deadline=1.0)), {}).follow(20)
     assert outcome.code == 1
-    assert outcome.words == (
+    assert outcome.words == [
         "rank 1: no verdict from rank 0 (x, pid 7): "
         "it gave none within 1 s of being found, though it still responds.",
-    )
+    ]
 
 
 def test_a_run_without_a_deadline_has_an_hour_or_what_its_parts_may_last() -> None:

@@ -12,9 +12,8 @@ from doctor.errors import DoctorError
 from doctor.exam.request import Request
 from doctor.run.apart import Apart, reap_orphans
 from doctor.run.command import ENDS, Command, SentSignal
-from doctor.run.elsewhere import RankElsewhere, left_elsewhere
 from doctor.run.ended import Ending
-from doctor.run.look import LONGEST, JobLook, Watcher, look
+from doctor.run.look import LONGEST, JobLook, RankElsewhere, Watcher, left_elsewhere, look
 from doctor.run.news import Newsroom
 from doctor.run.options import END, RunWishes
 from doctor.run.output import Output

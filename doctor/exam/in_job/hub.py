@@ -286,12 +286,11 @@ class Hub:
 
     def tell(self, code: int) -> None:
         """Send all ranks the verdict, and wait until those that answer have it."""
-        waiting = [member for member in self.members.values() if member.link]
-        for member in waiting:
-            if member.link:
-                member.link.tell(messages.RunVerdict(min(code, 255)))
+        waiting = [(member, member.link) for member in self.members.values() if member.link]
+        for _, link in waiting:
+            link.tell(messages.RunVerdict(min(code, 255)))
         with self._changed:
-            self._changed.wait_for(lambda: all(m.taken or not m.speaks for m in waiting), TAKE)
+            self._changed.wait_for(lambda: all(m.taken or not m.speaks for m, _ in waiting), TAKE)
 
     def close(self) -> None:
         if self._door:

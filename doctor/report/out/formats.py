@@ -80,20 +80,6 @@ def _prometheus(envelope: Envelope) -> bytes:
     return as_prometheus(envelope)
 
 
-def check_markdown(report: Report) -> bytes:
-    from doctor.report.page.card import Medium
-    from doctor.report.page.examination import page_of
-
-    return markdown_of(page_of(report, Medium.MARKDOWN))
-
-
-def check_html(report: Report) -> bytes:
-    from doctor.report.page.card import Medium
-    from doctor.report.page.examination import page_of
-
-    return html_of(page_of(report, Medium.HTML))
-
-
 def markdown_of(page: Page) -> bytes:
     from doctor.report.markdown.page import as_markdown
 
@@ -104,6 +90,16 @@ def html_of(page: Page) -> bytes:
     from doctor.report.html.page import as_html
 
     return as_html(page)
+
+
+def _of_page(medium: str, write: Callable[[Page], bytes], report: Report) -> bytes:
+    from doctor.report.page.card import Medium
+    from doctor.report.page.examination import page_of
+
+    return write(page_of(report, Medium[medium]))
+
+
+check_markdown, check_html = partial(_of_page, "MARKDOWN", markdown_of), partial(_of_page, "HTML", html_of)
 
 
 def lines(names: Sequence[str]) -> bytes:

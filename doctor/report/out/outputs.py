@@ -298,11 +298,9 @@ def going(report: Report, reading: Reading | None, form: str) -> Go | None:
 def _bound(reading: Reading | None) -> Bound:
     """The ports on which a process listens, on each host that reported them."""
     facts = reading.facts if reading else Facts({})
-    return {
-        host: frozenset(each.port for each in seen)
-        for host, seen in {host: facts.get(host, LISTENERS) for host in facts.hosts}.items()
-        if not isinstance(seen, MissingFact)
-    }
+    known = {host: facts.get(host, LISTENERS) for host in facts.hosts}
+    heard = ((host, seen) for host, seen in known.items() if not isinstance(seen, MissingFact))
+    return {host: frozenset(each.port for each in seen) for host, seen in heard}
 
 
 def _spoken(start: LaunchParts, form: str, outputs: Outputs) -> str:

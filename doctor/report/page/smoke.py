@@ -9,11 +9,11 @@ from typing import Literal
 from doctor.facts.smoke import JudgedRun
 from doctor.job.framework import FRAMEWORKS
 from doctor.rules.smoke import together
+from doctor.smoke.judge.cells import tolerance, wavering
 from doctor.smoke.judge.curve import REPLICAS, expected, least_of
 from doctor.smoke.judge.link_charges import MANY_SEGMENTS
 from doctor.smoke.judge.link_stages import sent_again
 from doctor.smoke.judge.loss import LARGEST, LossSummary, loss_summary
-from doctor.smoke.judge.nondeterminism import tolerance, wavering
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import ORDER

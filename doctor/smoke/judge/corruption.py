@@ -11,9 +11,16 @@ from dataclasses import replace
 
 from doctor.model import Evidence
 from doctor.smoke.events import Audit
-from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote, vote_of_most
+from doctor.smoke.judge.cells import (
+    Cell,
+    arithmetic,
+    cells,
+    close_audits,
+    close_gradients,
+    vote,
+    vote_of_most,
+)
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text, worded
-from doctor.smoke.judge.nondeterminism import close_audits, close_gradients
 from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
 from doctor.smoke.result import SmokeResult
 

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from doctor.model import Evidence
 from doctor.smoke.events import TrainStep
-from doctor.smoke.judge.cells import Cell, Vote, alike, cells, everybody, vote
+from doctor.smoke.judge.cells import Cell, Vote, alike, cells, close, everybody, vote
 from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.gradient_sum import first_loss, projections
-from doctor.smoke.judge.nondeterminism import close
 from doctor.smoke.onhost.corpus import reference_init
 from doctor.smoke.result import SmokeResult
 

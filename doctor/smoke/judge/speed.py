@@ -175,9 +175,7 @@ def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Smo
 
 def _stopped(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Hosts that kept ranks from computing for long: medians of steps do not show such a pause."""
-    if result.plan.backend != "gloo":
-        return
-    for host in result.plan.hosts:
+    for host in result.plan.hosts if result.plan.backend == "gloo" else ():
         times = [_times(result, seat.rank) for seat in result.plan.on(host)]
         worst = [half for halves in times for half in halves]
         if worst and all(halves and min(halves) > STOPPED for halves in times):

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import HangState, judged
 from doctor.live.evidence import JobMember, LiveEvidence
-from doctor.run.elsewhere import RankElsewhere, still_runs
+from doctor.run.look import RankElsewhere, still_runs
 from doctor.run.own import OwnCommand, own_part, own_pids
 from tests.support.cases import cases
 from tests.support.hang.written import both, evidence

@@ -7,7 +7,7 @@ import pytest
 
 from doctor.smoke.events import Audit, GradientBits, Solo, Sums, TrainStep
 from doctor.smoke.judge import judge
-from doctor.smoke.judge.nondeterminism import LEAST, MOST, close, tolerance, wavering
+from doctor.smoke.judge.cells import LEAST, MOST, close, tolerance, wavering
 from doctor.smoke.onhost.trainplan import places_again, replicas_again
 from doctor.smoke.result import RankOutcome, SmokeResult
 from tests.support.smoke.results import healthy, plan_of, with_rank, with_steps

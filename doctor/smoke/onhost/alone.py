@@ -107,11 +107,8 @@ def _stored(folder: str, mark: Callable[[], None], in_memory: bool) -> Mapping[s
         mark()
         return done / max(time.perf_counter() - began, 1e-9)
 
-    with (
-        tempfile.TemporaryFile(dir=folder, buffering=0) as file,
-        mmap.mmap(-1, PIECE) as block,
-        memoryview(block) as data,
-    ):
+    file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - Python 3.8 knows no `with (`
+    with file, mmap.mmap(-1, PIECE) as block, memoryview(block) as data:
         data[:] = os.urandom(PIECE)
         number = file.fileno()
 

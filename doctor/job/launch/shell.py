@@ -84,9 +84,9 @@ class ShellScript:
 
 def _may_be_made(path: str, kind: str, text: str) -> bool:
     """Whether a line of the script may create this path or a folder above it, or go on without it."""
-    made = re.search(_MADE_BY.get(kind, "(?!)"), text) is not None
-    if made or kind in ("out", "init", "command"):
-        return made
+    may = re.search(_MADE_BY.get(kind, "(?!)"), text) is not None
+    if may or kind in ("out", "init", "command"):
+        return may
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:]))).replace(r"\$HOME", r"(?:~|\$\{?HOME\}?)")
     below = filter(None, path.replace("$HOME", "/home").split("/")[2:])

@@ -564,7 +564,7 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             'write [ "$A" = "$B" ], with blanks on both sides of the sign',
         ),
         "raises": (
-            "with `set -e` the script ends here: it may not raise the limit of open files so far",
+            "with `set -e` the script ends here, because the hard limit of open files is lower",
             "a number up to the hard limit of the login",
             'ulimit -n "$(ulimit -Hn)"',
         ),

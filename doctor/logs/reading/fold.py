@@ -10,7 +10,18 @@ from doctor.logs.model import Form, LogLine, Role, Symptom
 
 MOST = 4000
 """The most sightings of one file; after that, those of further parties are counted together."""
-APART = ("pci", "adapter", "gpu", "gpu_node", "process", "server", "earlier_xid", "ranks", "peer_ranks")
+APART = (
+    "rank",
+    "pci",
+    "adapter",
+    "gpu",
+    "gpu_node",
+    "process",
+    "server",
+    "earlier_xid",
+    "ranks",
+    "peer_ranks",
+)
 """Values of a message that tell two events of one writer apart."""
 KERNELS = (*APART, "pid", "victim", "disk")
 """The same for the kernel, whose events belong to processes."""

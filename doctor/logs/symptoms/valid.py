@@ -83,7 +83,7 @@ def general(literals: Iterable[str]) -> bool:
 
 def _patterns(symptom: Symptom) -> _Found:
     for literals in symptom.patterns:
-        if symptom.role is not Role.ADVICE and general(literals):
+        if symptom.role is not Role.ADVICE and "(?P<only>" not in symptom.take and general(literals):
             told = " … ".join(literals)
             yield (
                 "any",

@@ -178,6 +178,8 @@ def _rows(explained: Explanation, place: int, quotes: _Quotes, *, alone: bool = 
     yield Row("known by", charge.how)
     lines = quotes.of(charge.lines, LINES if alone else 0)
     yield Row("lines", lines, RowForm.QUOTED, Medium.ALL if alone else Medium.FULL, LINES)
+    if alone and charge.symptom and (raised := _raised_at(charge)):
+        yield Row("raised at", ("{}:{}".format(*raised),))
     led = tuple(map(_consequence, explained.led_to(place)))
     if alone and (line := _raised(charge)):  # a page has room for the innermost calls before it
         yield Row("traceback", line.frames, RowForm.QUOTED, Medium.HTML)
@@ -196,14 +198,20 @@ def _rows(explained: Explanation, place: int, quotes: _Quotes, *, alone: bool = 
 
 def _where_raised(charge: LogCause) -> Iterator[Row]:
     """The command that shows the place in the program where the exception was raised."""
-    line = _raised(charge)
-    several = {own_frame(each.frames) for each in charge.lines if each.frames}
-    if line and len(several) < 2 and "SyntaxError" not in line.text and (place := own_frame(line.frames)):
+    if place := _raised_at(charge):
         file, number = place
         hosts = sorted({who.host for who in charge.who if who.host})
         where = f"type on {hosts[0]}:" if hosts else "type where the program is:"
         command = f"sed -n '{max(1, number - AROUND)},{number + AROUND}p' {shlex.quote(file)}"
         yield Row("do", (command,), RowForm.TYPED, head=where)
+
+
+def _raised_at(charge: LogCause) -> tuple[str, int] | None:
+    """The file and the line of the program, if all who are charged raised it there."""
+    line = _raised(charge)
+    several = {own_frame(each.frames) for each in charge.lines if each.frames}
+    one = line is not None and len(several) < 2 and "SyntaxError" not in line.text
+    return own_frame(line.frames) if line and one else None
 
 
 def _raised(charge: LogCause) -> LogLine | None:

@@ -10,6 +10,8 @@ _INSIDE = re.compile(r"\s{1,12}(?:Reason|Message|(?:Last )?State): ")
 _OUTSIDE = re.compile(r"(?:Reason|Message): ")
 _OBJECT = re.compile(r"\b(?:Warning|Normal)\s{1,20}\w{1,60}\s{1,40}pod/(?P<pod>[\w.-]{1,253})\s")
 """The object of an event in the table of `kubectl get events`."""
+_EVENT = re.compile(r"\s{0,8}(?:Warning|Normal)\s{1,20}\w{1,60}\s{1,40}(?:<\w{1,20}>|\d{1,4}[smhd])")
+"""An event in the output of `kubectl describe`, where all are about one pod."""
 _PLACED = re.compile(
     r"Successfully assigned (?:[\w.-]{1,253}/)?(?P<pod>[\w.-]{1,253}) to (?P<node>[\w.-]{1,253})"
 )
@@ -29,11 +31,15 @@ def pod_of(text: str, above: Iterable[str]) -> Mapping[str, str]:
     found = {"which_pod": object["pod"]} if object else {}
     inside = _INSIDE.match(text) is not None
     if not (inside or _OUTSIDE.match(text)):
-        placed = (placed for line in above if (placed := _PLACED.search(line)) and placed["pod"] in text)
-        if own := next(placed, None):
+        above = list(above)
+        placed = [*filter(None, map(_PLACED.search, above))]
+        if own := next((each for each in placed if each["pod"] in text), None):
             node = {} if "Back-off restarting" in text else {"guilty_host": own["node"]}
             return {"which_pod": own["pod"], **node}
-        return found
+        of_one = _EVENT.match(text) is not None
+        named = (each["value"] for each in map(_FIELD.match, above) if each and each["key"] == "Name")
+        name = placed[0]["pod"] if placed else next(named, "")
+        return {"which_pod": name} if of_one and name else found
     for line in above:
         container = _CONTAINER.match(line) if inside and "which_container" not in found else None
         if container:

@@ -7,7 +7,7 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
     if ! [ -w "$b" ]; then h='not writable'; [ "$b" != / ] || h=missing
     elif [ -d "$b" ]; then
       set -- $(df -kP "$b" | tail -n 1)
-      [ "${4-}" -ge 102400 ] || [ "${4:--}" = - ] || h='without room'
+      case "${2:--}:${4:--}" in 0:*|*[!0-9:]*) ;; *) [ "$4" -ge 102400 ] || h='without room';; esac
     elif [ "$b" != "${1%/.}" ]; then h='below a file'; fi
   elif ! [ -e "$1" ]; then
     if [ -d "${1%/*}/" ]; then

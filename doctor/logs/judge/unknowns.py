@@ -30,7 +30,9 @@ def _openings(case: LogCase, blames: Sequence[LogBlame]) -> Iterator[str]:
     if case.missing and not sure and (case.events or case.odd):
         named = {each.rank for blame in blames for each in blame.who}
         missing = [rank for rank in case.missing if rank not in named]
-        if missing:
+        files = case.logs.files  # a launcher shows what its ranks write, though not which of them
+        shown = len(files) == 1 and files[0].world and any(s.who.rank is None for s in files[0].progress)
+        if missing and not shown:
             yield _no_log(missing, case)
     confirms = bool(blames) and all(each.kind is SuspectKind.CONFIRMS for each in blames[0].events)
     if blames and blames[0].role is Role.CONSEQUENCE and not (case.interrupted or confirms):

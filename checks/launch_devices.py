@@ -72,7 +72,11 @@ def launch_devices_absent(
     inside = bool(views) and all(view == View.CONTAINER for view in views.values())
     for launch in launches:
         found = _marks(launch.told) if not launch.live else {}
-        found = {mark: place for mark, place in found.items() if not given or COUNTED in mark.text}
+        found = {
+            mark: place
+            for mark, place in found.items()
+            if not given or (COUNTED in mark.text and mark.strong)
+        }
         meant = [vendor for vendor in VENDORS if any(vendor.name == mark.vendor for mark in found)]
         if not meant or _may_serve(meant, shown):
             continue

@@ -113,8 +113,8 @@ def launch_files_missing(
     part are not looked for, nor what is in a folder that is missing. A hostfile must be where the launcher
     starts: on one host, or here. Files that variables name are looked for if their library stops without
     them. What options name to be written (--output_dir, --save, --log_dir) must have a folder above it that
-    this user may write to, with 100 MB free. If nothing above it is there on other hosts than the first, it
-    is a warning, because the first may write for all. What ssh starts by its name alone must be on the PATH
+    this user may write to, with 100 MB free; on other hosts than the first it is a warning, because the
+    first may write for all. What ssh starts by its name alone must be on the PATH
     that ssh gives a command, and a file of init_method=file:// must not be there yet (a warning). If no host
     has it, it is a fault of the launch, and of no host, if a file of a similar name is beside it, the folder
     around what is mounted is there, or all hosts have another path that the launch names. Otherwise it is a
@@ -158,26 +158,10 @@ def launch_files_missing(
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
                 here = here or (kind not in BROUGHT and _is_meant_for(launch, hosts, looked))
                 sure = here or state in (NOT_EXECUTABLE, CR_LF, NO_INTERPRETER) or HIDES in state
-                what = "a part of the machine" if kind == "machine" else "a file"
-                how = "is not there" if state == "missing" else "cannot be used"
-                said, expected = f"{what} that the launch needs {how}", f"{path}, on every host"
-                named = path.removesuffix(WRITTEN)
-                doubtful = kind in ("volume", "search") or (everywhere and not sure)
+                said, expected, named = _told(path, kind, state)
+                doubtful = kind in ("volume", "search", "init") or (everywhere and not sure)
                 if kind == "out":
-                    said, expected = "ranks cannot write where the launch says", f"files below {named}"
-                    doubtful = state == "missing" and plan.names[0] not in hosts  # it may write for all
-                elif kind == "command":
-                    said, named = (
-                        "a shell of ssh does not find a program of the launch",
-                        path.removeprefix(f"{PATH}/"),
-                    )
-                    expected = f"{named} on the PATH that ssh gives a command, on every host"
-                elif kind == "init":
-                    said, expected, doubtful = (
-                        "a file by which ranks meet is there already",
-                        f"no {path}",
-                        True,
-                    )
+                    doubtful = plan.names[0] not in hosts  # the first one may write for all
                 yield Problem(
                     said,
                     expected=expected,
@@ -242,6 +226,22 @@ def launch_files_differ(
             )
 
 
+def _told(path: str, kind: str, state: str) -> tuple[str, str, str]:
+    """What is wrong with a path, what is expected, and how it is named."""
+    if kind == "out":
+        named = path.removesuffix(WRITTEN)
+        return "ranks cannot write where the launch says", f"files below {named}", named
+    if kind == "command":
+        named = path.removeprefix(f"{PATH}/")
+        expected = f"{named} on the PATH that ssh gives a command, on every host"
+        return f"a command over ssh does not find {named}", expected, named
+    if kind == "init":
+        return "a file by which ranks meet is there already", f"no {path}", path
+    what = "a part of the machine" if kind == "machine" else "a file"
+    how = "is not there" if state == "missing" else "cannot be used"
+    return f"{what} that the launch needs {how}", f"{path}, on every host", path
+
+
 def _is_meant_for(launch: Launch, hosts: Sequence[str], looked: Mapping[str, Mapping[str, str]]) -> bool:
     """Whether all hosts have another path of the launch, one that is not on any machine: it is for them."""
     known = [path for path in launch.needs if not f"{path}/".startswith(SYSTEM)]
@@ -269,14 +269,14 @@ def _near(path: str, seen: Iterable[str]) -> str:
 
 def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
     if state == LEFT:
-        return (f"rm {_quoted(path)}",)
+        return (f"ls -l {_quoted(path)}", remark("remove it if no job that runs uses it"))
     if "/" not in path:
         return (
             f"command -v {quote(path)}; echo $PATH",
             remark("ssh does not read what .bashrc says below `case $- in *i*`"),
         )
     if state in (NOT_WRITABLE, NO_ROOM):
-        return (f"namei -l {_quoted(path)}", "df -h")
+        return (f"namei -l {_quoted(path)}", f"df -h {_quoted(path.rpartition('/')[0] or '/')}")
     if state == NOT_EXECUTABLE:
         return (f"chmod +x {_quoted(path)}",)
     if state == NO_INTERPRETER:

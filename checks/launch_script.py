@@ -236,7 +236,7 @@ def _raised(
     launch: Launch, slip: Slip, limits: Mapping[str, Limits], users: Mapping[str, str]
 ) -> Iterator[Problem]:
     """The problem of hosts whose login may not open as many files as the script asks for."""
-    asked = int(slip.words.split()[-1])
+    asked = int(re.findall(r"\d+", slip.words)[0])
     hard = {host: own.most_files for host, own in limits.items() if users.get(host, "root") != "root"}
     short = {host: own for host, own in hard.items() if own is not None and own < asked}
     if short:

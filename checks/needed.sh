@@ -3,11 +3,11 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
   set -- "${2:+$HOME}$1"
   if [ "${1%/.}" != "$1" ]; then
     b=${1%/.}
-    while ! [ -e "$b" ]; do b=${b%/*} b=${b:-/}; done
+    while ! [ -e "$b" ]; do case "$b" in */*) b=${b%/*} b=${b:-/};; *) b=.;; esac; done
     if ! [ -w "$b" ]; then h='not writable'; [ "$b" != / ] || h=missing
     elif [ -d "$b" ]; then
-      set -- $(df -kP "$b" | tail -n 1)
-      case "${2:--}:${4:--}" in 0:*|*[!0-9:]*) ;; *) [ "$4" -ge 102400 ] || h='without room';; esac
+      set -- $(df -kP "$b" | sed -n '$s/.* \([0-9][0-9]*\)  *[0-9][0-9]*  *\([0-9][0-9]*\)  *[0-9-]*% .*/\1 \2/p')
+      [ "${1:-0}" = 0 ] || [ "$2" -ge 102400 ] || h='less than 100 MB free'
     elif [ "$b" != "${1%/.}" ]; then h='below a file'; fi
   elif ! [ -e "$1" ]; then
     if [ -d "${1%/*}/" ]; then

@@ -124,7 +124,7 @@ def _missing(
     PLAN,
     HERE,
     damage=Damage.LOAD,
-    causes=("interface-missing",),
+    causes=("interface-missing", "route-leads-nowhere"),
     severity=Severity.WARN,
     several_hosts=True,
     sphere=Sphere.NETWORK,

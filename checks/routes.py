@@ -27,6 +27,7 @@ from doctor.facts.routing import POLICY, Policy
 from doctor.facts.run import MESH
 from doctor.facts.system import MACHINE, Machine
 from doctor.mesh import MeshResult
+from doctor.rules.launch_names import remark
 from doctor.rules.policy import Detour, detours, job_interface
 from doctor.rules.ways import lost_routes, wrong_neighbours
 
@@ -55,8 +56,9 @@ def route_leads_nowhere(
 
     How it is known: the routes of the main table. A route by a gateway leads nowhere if the gateway did not
     answer while a connection was tried, and a network of another interface (a bridge of Docker, a VPN) if it
-    lies within the network of the job and no connection succeeds. If connections between the two hosts
-    succeed, rules of policy routing take them (see rule-diverts-traffic), and nothing is wrong here.
+    lies within the network of the job and connections succeed by the job's interface alone. If connections
+    between the two hosts succeed, rules of policy routing take them (see rule-diverts-traffic), and nothing
+    is wrong here.
 
     What to do: delete the route, or name a gateway that exists. Without any route, add one. Give the bridge
     other addresses (default-address-pools of Docker).
@@ -70,15 +72,25 @@ def route_leads_nowhere(
             actual=f"{route or 'no route'}, for {peers}",
             subject=f"{here.name} -> {peers}",
             where=peers.places(here.name),
-            confidence=Confidence.CERTAIN if mesh else Confidence.STRONG,
+            confidence=Confidence.CERTAIN
+            if mesh and not (route and not route.gateway and not route.kind)
+            else Confidence.STRONG,
             evidence=(
                 Evidence("/proc/net/route", f"{route or 'no route'}: {', '.join(addresses[:8]) or peers}"),
             ),
             commands=(
                 f"ip route show match {quote(example)}",
                 *((f"sudo ip route del {quote(str(route.target))}",) if route else ()),
+                *(
+                    (remark(NETWORK.format(route.interface)),)
+                    if route and not (route.gateway or route.kind)
+                    else ()
+                ),
             ),
         )
+
+
+NETWORK = "for good, give {} other addresses: of Docker, default-address-pools in daemon.json"
 
 
 def _summary(route: Route | None) -> str:
@@ -87,7 +99,7 @@ def _summary(route: Route | None) -> str:
     if route.kind:
         return f"its {route.kind} route throws away what it sends to other hosts of the job"
     if not route.gateway:
-        return f"its network on {route.interface} has the addresses of other hosts of the job"
+        return f"a network on {route.interface} holds the addresses of other hosts of the job"
     return f"its route to other hosts of the job is by {route.gateway}, which does not answer"
 
 

@@ -79,12 +79,14 @@ def lost_routes(
     """None means "no route". If a connection succeeded, it does not use these routes."""
     met, address = mesh.met.get(host, {}) if mesh else {}, plan.holders.address
     works = {peer for peer, tried in met.items() if any(not link.failed for link in tried)}
+    ways = (routes.route_to(str(address[peer])) for peer in works & address.keys())
+    used = {route.interface for route in ways if route}
     unanswered: dict[Route | None, list[str]] = defaultdict(list)
     for peer in plan.holders.in_order(peer for peer in met if peer not in works and peer in address):
         if address[peer].version == 4:
             route = routes.route_to(str(address[peer]))
             failed = [link for link in met[peer] if link.source == host]
-            if _unanswered(route, failed) or (route and _is_taken(route, routes, address, host, peer)):
+            if _unanswered(route, failed) or (route and _is_taken(route, routes, address[peer], used)):
                 unanswered[route].append(peer)
     lost = {route: UnreachablePeers(len(peers), tuple(peers)) for route, peers in unanswered.items()}
     for away, stretches in _discarding_routes(routes, plan).items():
@@ -107,14 +109,16 @@ def _unanswered(route: Route | None, failed: Collection[Link]) -> bool:
 
 
 def _is_taken(
-    route: Route, routes: Routes, address: Mapping[str, IPv4Address | IPv6Address], host: str, peer: str
+    route: Route, routes: Routes, address: IPv4Address | IPv6Address, used: Collection[str | None]
 ) -> bool:
-    """Whether a narrower network of another interface takes the peer out of the network that both are in."""
-    return not (route.gateway or route.kind) and any(
-        other.interface != route.interface
+    """Whether a narrower network of an interface by which no connection succeeds takes the address out of the
+    network by whose interface (one of those `used`) others do.
+    """
+    return not (route.gateway or route.kind or route.interface in used) and any(
+        other.interface in used
+        and address in other.target
         and 0 < other.target.prefixlen < route.target.prefixlen
         and not (other.gateway or other.kind)
-        and all(each in address and address[each] in other.target for each in (host, peer))
         for other in routes.routes
     )
 

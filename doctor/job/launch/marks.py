@@ -10,6 +10,7 @@ from doctor.text.redact import redact
 MOST = 8
 COUNTED = "nproc"
 """In the words by which torchrun counts the GPUs, whatever the backend is."""
+_CHOOSES = re.compile(r"(?m)^\s*(?:if|case|echo)\b|\|\|")
 _ON_CPUS = re.compile(r"--(?:\w+[-_])?backend[= ]+['\"]?gloo\b")
 _LAUNCHER = re.compile(rf"\b(?:{'|'.join(COMMANDS)}|torch\.distributed\.\w+)\s")
 _BACKEND = re.compile(r"--(?:dist\w*[-_])?backend[= ]+['\"]?([\w$]+)")
@@ -52,5 +53,8 @@ def _has_a_choice(words: str, line: str, text: str) -> bool:
     gloo.
     """
     looks = re.search(rf"-[defrs]\s+[\"']?{re.escape(words)}", text)
-    on_cpus = _ON_CPUS.search(text) is not None and COUNTED not in words
+    command = next((each for each in text.replace("\\\n", " ").splitlines() if words in each), line)
+    if COUNTED in words and _ON_CPUS.search(command):
+        return _CHOOSES.search(text) is not None
+    on_cpus = _ON_CPUS.search(text) is not None
     return bool(looks) or "||" in line.partition(words)[2] or on_cpus

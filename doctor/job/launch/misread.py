@@ -23,6 +23,8 @@ from doctor.text.hostprogram import sections
 Read = Callable[[ShellCommand, str], str | None]
 _WORDS = sections(__file__, "misread.txt")
 _PATTERN = {name: re.compile(pattern) for name, pattern in _WORDS["patterns"].items()}
+DEEPEST = 75
+"""The most characters of a TMPDIR in which a data loader finds room for the names of its sockets."""
 _DIRECTIVE = rf"(?m)^{SRUN.directive}[ \t]+-.*"
 _OF_PBS = re.compile(r"(?m)^#PBS[ \t]+-l[ \t]+(?:select|nodes)=(\d{1,6})(?!.*\+)")
 _MANY = re.compile(rf"hetjob|packjob|(?:het|pack)-group|(?m:^{SRUN.directive}.*\s(?:--array|-a)\b)")
@@ -47,6 +49,8 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
     for kind, pattern in _WORDS["slips"].items():
         if slip := re.search(pattern, plain):
             yield _at(text, kind, slip.end() - 1, name=slip.groupdict().get("name", ""))
+    if len(script.env.get("TMPDIR", "")) > DEEPEST:
+        yield _at(text, "deep", text.rfind("TMPDIR="))
     for found in _PATTERN["limits"].finditer(text):
         yield _at(text, "limit", found.start())
     for one in lines:
@@ -57,7 +61,7 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         for kind, pattern in _WORDS["commands"].items():
             lost = re.search(pattern, "\t".join(one.words))
             name = next(iter(sorted({"MASTER_ADDR", "RANK"} & one.names)), "") if kind == "drops" else ""
-            allowed = kind == "asroot" and re.search(_WORDS["parts"]["another user"], text)
+            allowed = kind == "asroot" and (one.on or re.search(_WORDS["parts"]["another user"], text))
             if lost and not allowed and (name or kind != "drops"):
                 said = lost[1].replace("\t", " ")[:160]
                 yield Slip(kind, name, one.line, said, needed=kind not in ("taken", "hurry"))

@@ -84,7 +84,8 @@ class ShellScript:
 
 def _may_be_made(path: str, kind: str, text: str) -> bool:
     """Whether a line of the script may create this path or a folder above it, or go on without it."""
-    may = re.search(_MADE_BY.get(kind, "(?!)"), text) is not None
+    by = _MADE_BY.get(kind, "(?!)").replace("@NAME@", re.escape(path.rpartition("/")[2]))
+    may = re.search(by, text) is not None
     if may or kind in ("out", "init", "command"):
         return may
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
@@ -169,7 +170,7 @@ class _Shell(ShellWithScripts):
         self.made: set[str] = set()
         self.needs: dict[tuple[str, str], set[str]] = {}
         self.conda, self.environment, self.gone = "", "", ""
-        self.elsewhere, self.hidden, self.on = False, False, ""
+        self.elsewhere, self.hidden, self.on, self.by_ssh = False, False, "", ""
         self.brings = False
         self.lost: set[str] = set()
 
@@ -334,8 +335,10 @@ class _Shell(ShellWithScripts):
         user, _, there = to[1].rpartition("@") if to else ("", "", self.on)
         self.hidden |= not here and (to is None or self.elsewhere or user not in ("", "root"))
         self.elsewhere, self.on = self.elsewhere or not here, there
+        by_ssh, self.by_ssh = self.by_ssh, " ".join(line) if to else self.by_ssh
         self.environment, self.gone = ("", "") if to else (self.environment, self.gone)
         started = self.starts_inside(wrapped, number)
+        self.by_ssh = by_ssh
         self.elsewhere, self.hidden, self.environment, self.gone, outside = before
         for self.on in (there, outside):
             self._need(images if started else ())
@@ -451,12 +454,14 @@ class _Shell(ShellWithScripts):
         split = [word for each in line for word in each.split("=", 1)]
         own = ["/tmp", "/dev/shm", *self.made]
         own += [to.rstrip("/") for name, to in pairwise(split) if _NAMES["written"].fullmatch(name)]
+        contained = any("container-image" in word or word == "enroot" for word in line)
         later = self.brings or any(each.command.program for each in self.lines)
         white = seen.get("HCCL_WHITELIST_DISABLE")
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
-        by_name = self.on and "/" not in line[0] and not self.environment
-        self._need([f"$PATH/{line[0]}"] if by_name else (), "command")
+        starts = next((w for w in line if is_known(w) or is_python(program_name(w))), line[0])
+        by_name = self.by_ssh and "/" not in starts and not _NAMES["finds"].search(self.by_ssh)
+        self._need([f"$PATH/{starts}"] if by_name else (), "command")
         before = takewhile(lambda word: not word.endswith(".py"), line)
         said = " ".join((*before, *(f"{name}={to}" for name, to in seen.items()), ""))
         self._need((path + each for path, words in _MACHINE for each in words.findall(said)), "machine")
@@ -467,12 +472,18 @@ class _Shell(ShellWithScripts):
             self._need(re.findall(r"(?:^|:)(/[^:$'\"\s]+)(?=:|$)", path), "search")
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
         pairs = [*pairwise(("", *line))]
-        read += [(to.removeprefix("file://"), "init") for _, to in pairwise(split) if to[:8] == "file:///"]
+        read += [
+            (to.removeprefix("file://"), "init")
+            for of, to in pairwise(split)
+            if to[:8] == "file:///" and _NAMES["meets"].fullmatch(of)
+        ]
         read += [(to, "read") for of, to in pairs if of[:1] != "-" and _NAMES["configuration"].fullmatch(to)]
         read += [
             (f"{folder}/{to.partition('.')[0]}", "module") for of, to in pairs if of in ("-m", "--module")
         ]
         for path, kind in (*read, *_data_in(split), *_of_hub({**self.values, **prefix}, split)):
+            if kind == "out" and (":" in path or "/" not in path or path[0] == "-" or contained):
+                continue  # an address, a word or an option, or a path in a container
             if kind == "out":
                 at_home = path.startswith(("$HOME/", "${HOME}/"))
                 to = path if at_home else expand.moved(folder, path)

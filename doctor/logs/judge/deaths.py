@@ -36,7 +36,7 @@ OF_OTHERS = re.compile(
     r"|DeadlockDetectedException)\b"
 )
 """Exceptions that others cause."""
-PLACE = re.compile(r" \((?P<file>[^()]{1,300}):(?P<line>\d{1,9})(?:, in \S{1,80})?\)$")
+PLACE = re.compile(r" \((?P<file>[^()]{1,300}):(?P<line>\d{1,9})(?:, in \S{1,80})?(?:, of os\.environ)?\)$")
 LOGGED = (Form.PLAIN, Form.TORCH)
 _ANY_NAME = re.compile(r"(?:^|\]:? |> |\| )([A-Za-z_][\w.]{0,120}(?:: .{0,2000}| \([^()]{1,400}\))?$)")
 """An exception below its frames, whatever it is called."""

@@ -10,24 +10,14 @@ from doctor.logs.model import Form, LogLine, Role, Symptom
 
 MOST = 4000
 """The most sightings of one file; after that, those of further parties are counted together."""
-APART = (
-    "rank",
-    "pci",
-    "adapter",
-    "gpu",
-    "gpu_node",
-    "process",
-    "server",
-    "earlier_xid",
-    "ranks",
-    "peer_ranks",
-)
+APART = ("pci", "adapter", "gpu", "gpu_node", "process", "server", "earlier_xid", "ranks", "peer_ranks")
 """Values of a message that tell two events of one writer apart."""
 KERNELS = (*APART, "pid", "victim", "disk")
 """The same for the kernel, whose events belong to processes."""
-_PART = re.compile(r"(disk (?:nvme\d{1,4}|(?:[sv]|xv|h)d[a-z]))\w*")
+_PART = re.compile(r"(disk (?:nvme\d{1,4}|(?:[sv]|xv|h)d[a-z]{1,3}))(?:[np]?\d\w*)?$")
 """A namespace or a partition of a disk."""
 OBJECTS = {
+    Role.CONSEQUENCE: ("rank",),
     Role.NAMES: ("address", "device"),
     Role.ROOT: ("host", "file", "name", "module", "library", "interface"),
 }

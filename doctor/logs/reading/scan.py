@@ -455,6 +455,7 @@ class _Scanner:
                 return
         if frame:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
+            place += ", of os.environ" if stacks.of_environ(above) else ""
             place += ", in a thread" if _headed(above, "Exception in thread") else ""
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
             if decided := self._decide(text, facts):  # the place shows whose message it is

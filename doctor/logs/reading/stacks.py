@@ -14,7 +14,10 @@ INTERRUPTED = "KeyboardInterrupt"
 _FRAME = re.compile(
     r'\s{0,9}File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<where>[\w.<>]{1,80})'
 )
-_LIBRARY = re.compile(r"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<|/bin/[\w-]{1,80}$")
+_LIBRARY = re.compile(
+    r"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<|(?:/usr|/local|/opt|conda\d?|envs?)/(?:\S{1,80}/)?bin/[\w-]{1,80}$"
+)
+_ENVIRON = re.compile(r"/os\.py$|^<frozen os>$")
 _PYTHONS_OWN = re.compile(r"/lib/python3\.\d{1,2}/(?!(?:site|dist)-packages/)|^<")
 UNCAUGHT = "terminate called after throwing"
 _WHAT = re.compile(r"\s{0,4}what\(\): .{1,400}")
@@ -111,6 +114,14 @@ def raised_at(above: Sequence[str]) -> re.Match[str] | None:
     frames = [*filter(None, map(FRAME.search, takewhile(lambda line: BEGINS not in line, above)))]
     others = (each for each in frames if not _PYTHONS_OWN.search(each["file"]))
     return next(others, frames[0] if frames else None)
+
+
+def of_environ(above: Sequence[str]) -> bool:
+    """Whether the exception is that of a variable that is not in os.environ."""
+    frame = next(filter(None, map(FRAME.search, above)), None)
+    return (
+        frame is not None and _ENVIRON.search(frame["file"]) is not None and frame["where"] == "__getitem__"
+    )
 
 
 def own_frame(frames: Sequence[str]) -> tuple[str, int] | None:

@@ -70,6 +70,19 @@ def test_the_host_whose_way_leads_nowhere_is_named_and_not_the_other(
     assert_healthy(examine(hosts=hosts))
 
 
+def test_a_bridge_that_holds_the_address_of_another_host(lab: Lab, examine: Examiner) -> None:
+    """A wider network of another interface takes nothing, and is not to blame for a host that is down."""
+    wider = "ip link add br-9 type bridge; ip link set br-9 up; ip addr add 198.19.0.1/15 dev br-9"
+    lab["node3"].do(wider)
+    lab["node2"].do(
+        "ip link add br-5f2c type bridge; ip link set br-5f2c up; ip addr add 198.18.0.10/31 dev br-5f2c"
+    )
+    (found,) = assert_only(examine(hosts="node[1-3]"), "route-leads-nowhere", ["node2"])
+    assert "a network on br-5f2c holds the addresses" in found["summary"]
+    lab["node2"].do("ip link del br-5f2c")
+    assert_healthy(examine(hosts="node[1-3]"))
+
+
 def test_a_host_that_nobody_reaches_is_not_blamed_for_the_ways_of_the_others(
     lab: Lab, examine: Examiner
 ) -> None:

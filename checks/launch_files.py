@@ -34,7 +34,7 @@ from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
 CR_LF, NO_INTERPRETER = "lines with CR LF", "a script without its interpreter"
-NOT_WRITABLE, NO_ROOM = "not writable", "without room"
+NOT_WRITABLE, NO_ROOM = "not writable", "less than 100 MB free"
 HIDES = ", which hides Python's own module"
 """Ends the state of a program beside a file with the name of a module that torch imports."""
 ELSEWHERE = ("data", "env", "model", "module", "search")
@@ -45,7 +45,8 @@ BROUGHT = ("read", "configured", "file", "volume", "hosts", *ELSEWHERE)
 SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")
 """Folders of any machine and any container."""
 HOME, PATH = "$HOME", "$PATH"
-LEFT = "left by another job"
+LEFT = "there already"
+"""The state of a file by which ranks are to meet."""
 ALIKE = 0.85
 """How alike the names of a missing file and of one beside it are."""
 
@@ -72,8 +73,9 @@ def _states(capture: Capture) -> Mapping[str, str]:
 NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), _states, timeout=4, slow=True)
 """Path -> "missing", also with a colon and the names that begin and end like it if its folder is there, "not
 readable", "a folder", "empty", "lines with CR LF", "a script without its interpreter", or "not executable",
-which only a program must be; others are usable files. "= path" -> what a program or a configuration contains,
-as a sum.
+which only a program must be; others are usable files. What ranks write ends in "/.": "not writable", "less
+than 100 MB free", "below a file". What ssh is to find begins with $PATH. "= path" -> what a program or a
+configuration contains, as a sum.
 """
 
 
@@ -114,12 +116,12 @@ def launch_files_missing(
     starts: on one host, or here. Files that variables name are looked for if their library stops without
     them. What options name to be written (--output_dir, --save, --log_dir) must have a folder above it that
     this user may write to, with 100 MB free; on other hosts than the first it is a warning, because the
-    first may write for all. What ssh starts by its name alone must be on the PATH
-    that ssh gives a command, and a file of init_method=file:// must not be there yet (a warning). If no host
-    has it, it is a fault of the launch, and of no host, if a file of a similar name is beside it, the folder
-    around what is mounted is there, or all hosts have another path that the launch names. Otherwise it is a
-    warning, because the script may be meant for other machines, as is what it may bring. Of folders of data,
-    models and environments by name nothing is said then.
+    first may write for all. What ssh starts by its name alone must be on the PATH that ssh gives a command.
+    A file of init_method=file:// that is there already is a warning. If no host has a path, it is a fault of
+    the launch, and of no host, if a file of a similar name is beside it, the folder around what is mounted is
+    there, or all hosts have another path that the launch names. Otherwise it is a warning, because the script
+    may be meant for other machines, as is what it may bring. Of folders of data, models and environments by
+    name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it. Where
     ranks cannot write, find the folder on the way that is another user's, full or mounted read-only.

@@ -311,5 +311,5 @@ def raised(line: LogLine) -> str | None:
     place = PLACE.search(said)
     if own and place and own[0] != place["file"]:
         where = f" ({own[0]}:{own[1]}, raised in {'/'.join(place['file'].split('/')[-2:])}:{place['line']})"
-        return f"{said[: place.start()][: 200 - len(where)]}{where}"
+        return f"{said[: place.start()][: max(200 - len(where), 100)]}{where}"
     return said[:200]

@@ -1,5 +1,6 @@
 """A conclusion with what was read and what checks on the hosts show: everything in a report of logs."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -29,6 +30,10 @@ class ProofState(str, Enum):
     PROVED = "proved"
     GONE = "not seen any more"
     OPEN = "not examined"
+
+
+_KILLED = re.compile(r"^\W{0,8}(?:Killed|已杀死)\W{0,8}$")
+"""What a shell writes of a program that SIGKILL ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +212,8 @@ def why_unknown(explained: Explanation) -> str:
     if found.charges and not found.odd:
         return headline(found.charges[0])
     if found.odd:
-        return wrong
+        killed = _KILLED.search(found.odd[0].text) is not None
+        return "A program was killed (SIGKILL), and the log does not say by whom" if killed else wrong
     if explained.in_vain:
         return no_log_of_a_job(explained)
     if not any(file.lines for file in explained.logs.files):

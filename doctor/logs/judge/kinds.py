@@ -55,7 +55,7 @@ _BY_SIGNAL = {
     **dict.fromkeys((1, 2, 15), SuspectKind.STOPPED),
 }
 """Signals that end a process through its own fault or kill it from outside, and those that launchers send."""
-_EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,6})|exited with exit code (\d{1,6})")
+_EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,10})|exited with exit code (\d{1,10})")
 _SIGNAL = re.compile(r"(?i)signal[: ] *(\d{1,3})\b")
 _BY_SLURM = re.compile(r"srun: error: \S{1,80}: tasks? [\d,-]{1,100}: (Killed|Terminated|Aborted)\b")
 
@@ -130,7 +130,7 @@ def killed_pid(sighting: Sighting) -> int | None:
 def exit_of(sighting: Sighting) -> int | None:
     found = _EXIT.search(sighting.first.text)
     said = sighting.taken.get("exitcode") or (next(filter(None, found.groups())) if found else "")
-    return int(said) if re.fullmatch(r"-?\d{1,6}", said) else None
+    return int(said) if re.fullmatch(r"-?\d{1,10}", said) else None
 
 
 def signal_of(sighting: Sighting) -> int | None:

@@ -18,6 +18,7 @@ _SIZE = r"\b(\d{1,12}(?:\.\d{1,6})?) (bytes|[KMGT]iB)"
 _TOTAL = re.compile(rf"total capacity of {_SIZE}|{_SIZE} total capacity")
 _FREE = re.compile(rf"of which {_SIZE} is free|{_SIZE} free")
 _OWN = re.compile(rf"this process has {_SIZE}|{_SIZE} reserved in total")
+_ALLOCATED = re.compile(rf"allocated memory {_SIZE} is allocated by PyTorch")
 _OTHER = re.compile(rf"Process \d{{1,9}} has {_SIZE} memory in use")
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 BY_OTHERS = "other processes hold most of the memory that is in use, by the numbers in its message"
@@ -29,6 +30,8 @@ def held_by_others(text: str) -> bool:
     if total is None or free is None:
         return False
     used, listed = total - free, sum(_bytes(found) or 0 for found in _OTHER.finditer(text))
+    if own is None and (allocated := _bytes(_ALLOCATED.search(text))):
+        own, listed = allocated, 0  # in a container it does not know itself, and lists itself as another one
     return max(listed, used - own if own is not None else 0) > used / 2
 
 

@@ -33,7 +33,7 @@ _EXCEPTION = re.compile(
 OF_OTHERS = re.compile(
     r"^[\w.]{0,200}(?:CalledProcessError|ChildFailedError|SignalException|ProcessRaisedException|SystemExit"
     r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt"
-    r"|DeadlockDetectedException)\b"
+    r"|DeadlockDetectedException|Dist(?:Network|Store)Error)\b"
 )
 """Exceptions that others cause."""
 PLACE = re.compile(r" \((?P<file>[^()]{1,300}):(?P<line>\d{1,9})(?:, in \S{1,80})?(?:, of os\.environ)?\)$")

@@ -10,6 +10,7 @@ from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import (
     LOGGED,
+    OF_OTHERS,
     add_exceptions,
     alike,
     crash,
@@ -108,7 +109,9 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     says = told(tuple(suspect.who), head, suspect.events)
     errors = [*own_errors(case, [each.rank for each in suspect.who]).values()]
     if suspect.exceptions:
-        says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
+        every = [*filter(None, map(raised, suspect.exceptions))]
+        own = [said for said in every if not OF_OTHERS.match(said)]  # the others follow from what it raised
+        says = f"{who(suspect.who)} {_RAISED}: {(own or every)[-1]}"
     if suspect.beside:
         says += f"; {who(suspect.beside)} ended with it or later"
     if suspect.confirmed:

@@ -368,6 +368,9 @@ class _Scanner:
         if any(map(text.__contains__, MISSED)):
             text = with_tasks(text, around.below())
         decided = self._decide(text, facts)
+        raised = facts.form is Form.PYTHON and stacks.NO_SPACE not in text
+        if decided and raised and _ignored(text, facts, around.above()):
+            return True
         if decided:
             self._seen(decided, number, text, facts, around)
         advice = facts.form is Form.PYTHON and all(symptom.role is Role.ADVICE for symptom, _ in decided)
@@ -505,7 +508,7 @@ class _Scanner:
         """Whether Python ignored the exception, or the next line is a log record, errors aside: then
         the script goes on. Steps below prove less: the judge weighs them.
         """
-        if _headed(above, "Exception ignored in", "Error in atexit._run_exitfuncs"):
+        if _ignored(text, facts, above):
             return True
         prefix = text[: facts.start]
         for line in [each for each in below if self._parse(each).level not in ("ERROR", "FATAL")]:
@@ -573,6 +576,12 @@ def _with_frames(line: LogLine, text: str, facts: LineFacts, above: Callable[[],
     prefixes = [each for each in (text[: facts.start], text[: facts.prefix]) if each.strip()]
     frames = stacks.traceback_above(above(), *(prefixes or [""]))
     return replace(line, frames=tuple(redact(each)[:KEPT] for each in frames)) if frames else line
+
+
+def _ignored(text: str, facts: LineFacts, above: Sequence[str]) -> bool:
+    """Whether Python says over the traceback that it ignores the exception: the program is ending."""
+    own = [line for line in above if line.startswith(text[: facts.prefix])]
+    return _headed(own, "Exception ignored in", "Error in atexit._run_exitfuncs")
 
 
 def _headed(above: Sequence[str], *words: str) -> bool:

@@ -34,10 +34,7 @@ _MANY = 20
 GENERAL = frozenset(host_program(__file__, "general.txt").split())
 """Words that mean nothing by themselves, however many of them are in a pattern."""
 _NAMED = re.compile(r"[^\W\d_]{2,}|[A-Z]\d{4,}")
-_WORD, _SPECIFIC = (
-    re.compile(r"[^\W\d_]+|[0-9]+"),
-    re.compile(r"::|'[A-Z]{4,}'|(?: {3}|\|)\d{1,3}:|^0/\d $|^: line $"),
-)
+_WORD, _SPECIFIC = re.compile(r"[^\W\d_]+|[0-9]+"), re.compile(r"::|(?: {3}|\|)\d{1,3}:|^0/\d $|^: line $")
 
 
 def mistakes_of(
@@ -83,7 +80,7 @@ def general(literals: Iterable[str]) -> bool:
 
 def _patterns(symptom: Symptom) -> _Found:
     for literals in symptom.patterns:
-        if symptom.role is not Role.ADVICE and "(?P<only>" not in symptom.take and general(literals):
+        if symptom.role is not Role.ADVICE and general(literals):
             told = " … ".join(literals)
             yield (
                 "any",

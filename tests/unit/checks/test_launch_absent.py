@@ -94,6 +94,13 @@ def test_who_names_the_backend_is_asked_nothing(tmp_path: Path) -> None:
         judged(CHECK, [read(tmp_path, MEANT["CANN"][0])], plan("--backend"), facts())
 
 
+@pytest.mark.parametrize(("before", "told"), [("", 1), ("if nvidia-smi; then echo yes; fi\n", 0)])
+def test_torchrun_counts_gpus_whatever_the_backend_is(before: str, told: int, tmp_path: Path) -> None:
+    text = f"{before}torchrun --nproc_per_node=gpu \\\n  train.py --backend gloo\n"
+    problems, _ = judged(CHECK, [read(tmp_path, text)], plan("--backend"), facts())
+    assert [each.severity for each in problems] == [None] * told
+
+
 def test_the_devices_may_be_given_to_other_containers(tmp_path: Path) -> None:
     assert "other containers" in silent(MEANT["CANN"][0], tmp_path, view=View.CONTAINER)
 

@@ -86,6 +86,13 @@ def test_open_mpi_does_not_start_as_root(
     assert len(found) == told
 
 
+@pytest.mark.parametrize(("characters", "told"), [(75, 0), (76, 1)])
+def test_a_folder_whose_name_leaves_no_room_for_sockets(characters: int, told: int, tmp_path: Path) -> None:
+    folder = f"/data/{'x' * (characters - 6)}"
+    text = f"export TMPDIR={folder}\ntorchrun --nproc_per_node=2 train.py\n"
+    assert [each.severity for each in problems(tmp_path, text, {})] == [Severity.WARN] * told
+
+
 @cases
 def test_what_matters_on_several_hosts_only(text: str, tmp_path: Path) -> None:
     assert len(problems(tmp_path, text, {})) == 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.explanation import Explanation
+from doctor.logs.explanation import Explanation, why_unknown
 from doctor.logs.forms.complaint import may_complain
 from doctor.logs.model import LogOutcome
 from doctor.logs.report_json import logs_report
@@ -30,6 +30,14 @@ def test_who_only_waited_or_was_left_is_not_named(name: str, tmp_path: Path) -> 
     report = logs_report(Explanation(pasted(tmp_path, LOGS[name]["log"])))
     assert report.exit_code == 1
     assert report.logs.outcome is (LogOutcome.NAMED if name == "quota" else LogOutcome.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("last", "says"), [("**Killed**", "A program was killed (SIGKILL)"), ("Aborted", "Something is wrong")]
+)
+def test_what_a_shell_says_of_an_end(last: str, says: str, tmp_path: Path) -> None:
+    explained = Explanation(pasted(tmp_path, f"iter 143, loss 0.61\niter 144, loss 0.58\n{last}\n"))
+    assert why_unknown(explained).startswith(says)
 
 
 def test_a_host_key_accuses_no_host_whose_log_it_is(tmp_path: Path) -> None:

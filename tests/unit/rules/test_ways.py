@@ -52,6 +52,7 @@ def test_of_many_those_that_were_tried_are_named() -> None:
 @pytest.mark.parametrize(
     ("rows", "works", "lost"),
     [
+        (("eth0 0000000A 00FFFFFF", "ib0 0400000A FCFFFFFF"), "n4", []),
         (("eth0 0000000A 00FFFFFF", "br0 0400000A FCFFFFFF"), True, ["n5"]),
         (("eth0 0000000A 00FFFFFF", "br0 0400000A FCFFFFFF"), False, []),
         (("eth0 0000000A 00FFFFFF", "wide0 0000000A 0000FFFF"), True, []),
@@ -59,13 +60,15 @@ def test_of_many_those_that_were_tried_are_named() -> None:
     ],
 )
 def test_a_network_of_another_interface_takes_a_peer(
-    rows: tuple[str, ...], works: bool, lost: list[str]
+    rows: tuple[str, ...], works: bool | str, lost: list[str]
 ) -> None:
     """A narrower one does, if other connections succeed by the interface of the wider one."""
     line = "/proc/net/route:{}\t{}\t00000000\t0001\t0\t0\t0\t{}\t0\t0\t0\n"
     routes = ROUTES.parse(Capture("routes", 0, HEAD + "".join(line.format(*row.split()) for row in rows)))
     failed = [("n1", "n5"), ("n5", "n1"), *([] if works else [("n1", "n2"), ("n2", "n1")])]
-    found = lost_routes("n1", routes, plan(6), mesh(["n1", "n2", "n5"], *failed))
+    found = lost_routes(
+        "n1", routes, plan(6), mesh(["n1", "n2", *([works] if isinstance(works, str) else []), "n5"], *failed)
+    )
     assert [peer for peers in found.values() for peer in peers.named] == lost
     assert [str(route) for route in found] == ["10.0.0.4/30 dev br0"] * len(lost)
 

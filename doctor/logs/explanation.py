@@ -32,7 +32,9 @@ class ProofState(str, Enum):
     OPEN = "not examined"
 
 
-_KILLED = re.compile(r"^\W{0,8}(?:Killed|已杀死)\W{0,8}$")
+_KILLED = re.compile(
+    r"^\W{0,8}(?:\d{1,3}\]\W{1,8}\d{1,9} )?(?:Killed|killed(?=  )|已杀死)(?:: 9)?(?:\W{0,8}$|  )"
+)
 """What a shell writes of a program that SIGKILL ended."""
 
 

@@ -3,7 +3,13 @@
 import signal
 
 SAID = {"Illegal instruction": 4, "Aborted": 6, "Bus error": 7, "Floating point exception": 8}
-SAID |= {"Killed": 9, "Segmentation fault": 11, "Terminated": 15}
+SAID |= {
+    "Killed": 9,
+    "Segmentation fault": 11,
+    "Terminated": 15,
+    "Abort": 6,
+    "Illegal hardware instruction": 4,
+}
 """How Slurm and shells call a signal that ended a program."""
 
 
@@ -11,7 +17,9 @@ def signal_number(said: str) -> int | None:
     """The number of a signal by its number, its name or what shells say: 9, SIGKILL, Killed."""
     if said.isdecimal() and len(said) < 4:
         return int(said)
-    return SAID.get(said) or (signal.Signals[said].value if said in signal.Signals.__members__ else None)
+    return SAID.get(said.capitalize()) or (
+        signal.Signals[said].value if said in signal.Signals.__members__ else None
+    )
 
 
 def signal_name(number: int) -> str:

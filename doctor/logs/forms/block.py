@@ -26,6 +26,7 @@ _RANK = re.compile(r"(?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)")
 _PID = re.compile(r"-?\d{1,4} \(pid: (?P<pid>\d{1,9})\)")
 FIRST = ("Root Cause (first observed failure):", "Root Cause:")
 """The heading of the entry of the rank that torchrun saw fail first, and that of torch before 1.10."""
+_OF_RANK = re.compile(r" \(RANK (\d{1,6})\)$")
 _SPAWNED = re.compile(r"-- Process (?P<local>\d{1,6}) terminated with the following error:")
 """What mp.spawn writes above the traceback of one of its processes."""
 _FRAME = re.compile(r"(?<!-)-{70,80}$")
@@ -120,10 +121,12 @@ def lone(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout,
 
 
 def spawned(facts: LineFacts, above: Sequence[str]) -> None:
-    """Note the process of mp.spawn whose traceback the line ends."""
+    """Note the process of mp.spawn, or the rank, that the heading of its traceback names."""
     if facts.rank is None and facts.local is None:
         found = next(filter(None, map(_SPAWNED.search, above)), None)
         facts.worker = int(found["local"]) if found else facts.worker
+        head = next((line for line in above if "Traceback (most recent call last)" in line), "")
+        facts.rank = int(told[1]) if (told := _OF_RANK.search(head)) else None
 
 
 def _logged(above: Sequence[str], layout: PrefixLayout, clock: Clock) -> int | None:

@@ -31,6 +31,7 @@ _OWN_ERROR = late(
 _MPI = late(
     rf"\[(?!(?:{_PART}):)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
     rf"|\[proxy:\d{{1,4}}:\d{{1,4}}@(?P<proxy>{_NODE})\] |\[(?:{_MPIRUN})@(?P<main>{_NODE})\] "
+    rf"|\[(?P<named>{_HOST})\]\[\[\d{{1,9}},\d{{1,9}}\],(?P<own>\d{{1,6}})\]"
     r"|Abort\(-?\d{1,12}\) on node (?P<rank>\d{1,6}) "
     rf"|(?:{_MPIRUN})(?:\.real)?(?:: | noticed | detected | was | has )"
     rf"|{_MESSAGES}"
@@ -121,11 +122,11 @@ def _mpi(text: str, facts: LineFacts) -> bool:
     if not found:
         return False
     facts.form, facts.headed = Form.MPI, True
-    facts.host = found["host"] or found["proxy"] or found["main"] or facts.host
+    facts.host = found["host"] or found["named"] or found["proxy"] or found["main"] or facts.host
     if found["pid"]:
         facts.pid = int(found["pid"]) or None  # Open MPI writes 00000 if it does not know the process
-    if found["rank"]:
-        facts.rank = int(found["rank"])
+    if rank := found["rank"] or found["own"]:
+        facts.rank = int(rank)
     if found["host"]:
         facts.start = found.end()
     if _OWN_ERROR.match(text, facts.start):

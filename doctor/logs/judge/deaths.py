@@ -36,7 +36,10 @@ OF_OTHERS = re.compile(
     r"|DeadlockDetectedException|Dist(?:Network|Store)Error)\b"
 )
 """Exceptions that others cause."""
-PLACE = re.compile(r" \((?P<file>[^()]{1,300}):(?P<line>\d{1,9})(?:, in \S{1,80})?(?:, of os\.environ)?\)$")
+PLACE = re.compile(
+    r" \((?P<file>[^()]{1,300}):(?P<line>\d{1,9})(?:, in \S{1,80})?"
+    r"(?:, of os\.environ)?(?:, while it handled .*)?\)$"
+)
 LOGGED = (Form.PLAIN, Form.TORCH)
 _ANY_NAME = re.compile(r"(?:^|\]:? |> |\| )([A-Za-z_][\w.]{0,120}(?:: .{0,2000}| \([^()]{1,400}\))?$)")
 """An exception below its frames, whatever it is called."""
@@ -312,4 +315,4 @@ def raised(line: LogLine) -> str | None:
     if own and place and own[0] != place["file"]:
         where = f" ({own[0]}:{own[1]}, raised in {'/'.join(place['file'].split('/')[-2:])}:{place['line']})"
         return f"{said[: place.start()][: max(200 - len(where), 100)]}{where}"
-    return said[:200]
+    return said[: 340 if ", while it handled " in said else 200]

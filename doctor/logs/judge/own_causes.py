@@ -232,11 +232,12 @@ def _caused(
 
 
 def _of_one_message(one: Event, other: Event) -> bool:
-    """Whether one rank wrote them at the same time: the lines of one message have no order. MPI lists the
-    failed calls from the outermost inwards.
+    """Whether one rank wrote them at the same time: the lines of one message have no order, and need not all
+    say whose they are. MPI lists the failed calls from the outermost inwards.
     """
+    whose = {*one.keys, *other.keys} - {("file", one.line.file)}
     return (
         one.line.file == other.line.file
-        and (one.keys == other.keys or one.line.form is other.line.form is Form.MPI)
+        and (len(whose) < 2 or one.keys == other.keys or one.line.form is other.line.form is Form.MPI)
         and abs(one.line.number - other.line.number) <= NEAR
     )

@@ -1,6 +1,7 @@
 """Parties and what happened to them, in words."""
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from doctor.agents.onhost.kernel_kills import SAID
 from doctor.logs.judge.event import Event
@@ -21,9 +22,21 @@ _ROWS, _VALUES = ([row.split(": ", 1) for row in rows] for rows in table(__file_
 REPORTERS = {Form(form): name for form, name in _ROWS}
 """Who writes the lines of a form. Anybody may write a plain line."""
 _OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED)
+_OF_THINGS = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.CONFIRMS, SuspectKind.AFTER)
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _NAMED = dict(_VALUES)
 """The values that a sentence names, and how."""
+_THING = re.compile(
+    r"(?<![\w.:/<>$~-])(?<!url: )(?P<path>/(?!proc/|usr/share/)(?:[\w.+@=-]{1,80}/){0,20}[\w.+@=-]{0,80}\w)"
+    r"(?<!python)(?<!python\d)(?<!python3\.\d)(?<!python3\.\d\d)(?![\w+@=/-]|\.\w|:\S|\(\d|[\"']?, line )"
+    r"|(?<![\d.])(?P<address>(?:[1-9]\d|1\d\d|2[0-5]\d)(?:\.\d{1,3}){3}(?![\w.])(?::\d{1,5}|(?=<\d{1,5}>))?)"
+    r"|(?<![:=])[\"'](?P<word>(?=--\w|[^\"']{0,80}[./_\d])(?!/|\d{4}-\d\d-|[0-9a-f]{16})"
+    r"(?![^\"']*(?:::|\.[a-z]{1,3}:\d))[\w./:@+-]{2,80})[\"'](?!:)"
+)
+"""What a line names: a file, an address, a word in quotes."""
+_LABELS = re.compile(r"(?:\S{1,80}: )*")
+"""Who writes, in front of a line."""
+_MOST_THINGS = 2
 _OF_EACH = ("cuda_device", "tried", "free", "left", "capacity", "room", "held", "own")
 
 
@@ -143,7 +156,7 @@ def which(events: Sequence[Event], *, ends: bool = True, hidden: Collection[str]
     event = events[0]
     hosts = [each.sighting.taken.get("host", "").removeprefix("::ffff:") for each in events]
     far = [who(event.peers)] if event.peers else hosts if event.kind in _OF_PLACES else []
-    here = {place for each in event.who for place in (each.host, each.address)}
+    here = {*_places(event.who)}
     others = dict.fromkeys(each for each in far if ends and each and each not in here and each != _NOBODY)
     said = [_some(others)] if others else []
     found: dict[str, dict[str, None]] = {}
@@ -153,7 +166,27 @@ def which(events: Sequence[Event], *, ends: bool = True, hidden: Collection[str]
                 found.setdefault(name, {})[value.strip()] = None
     said += [_NAMED[name].format(_some(found[name])) for name in _NAMED if name in found]
     said += [_some(values) for name, values in found.items() if name not in _NAMED]
+    if not said and ends and event.kind in _OF_THINGS:
+        said = [*_things(event)][:_MOST_THINGS]
     return f" ({', '.join(dict.fromkeys(said))})" if said else ""
+
+
+def _places(parties: Iterable[Party]) -> Iterator[str]:
+    return (place for each in parties for place in (each.host, each.address) if place)
+
+
+def _things(event: Event) -> Iterator[str]:
+    """What its line names, and the words of its symptom do not, if no field of the symptom takes it."""
+    line, symptom = event.line.text, event.sighting.symptom
+    literals = (word for each in symptom.patterns for word in each)
+    others = (value for name, value in event.sighting.taken.items() if name.startswith("other"))
+    places = _places((*event.who, *event.peers))
+    known = "\n".join((symptom.title, *literals, *others, *places))
+    for found in _THING.finditer(line):
+        thing = found["path"] or found["address"] or found["word"]
+        speaks = _LABELS.fullmatch(line[: found.start()]) and line[found.end() :].startswith(":")
+        if not (speaks or thing in known):
+            yield thing
 
 
 def _some(values: Iterable[str]) -> str:

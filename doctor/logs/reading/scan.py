@@ -441,7 +441,7 @@ class _Scanner:
             return
         frame = None
         around = window.around(start, end, text[: facts.prefix])
-        rest = self._rest(text[: facts.prefix], around.below())
+        rest = self._rest(text[: facts.prefix], around.below(), said=not text.rstrip().endswith(_HEADING))
         while rest and text.rstrip().endswith(_HEADING):
             text, rest = f"{text.rstrip()} {rest[0]}"[:KEPT], rest[1:]
         if facts.form is Form.PYTHON:
@@ -460,6 +460,8 @@ class _Scanner:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
             place += ", of os.environ" if stacks.of_environ(above) else ""
             place += ", in a thread" if _headed(above, "Exception in thread") else ""
+            if first := stacks.handled(above, text[: facts.prefix]):
+                place += f", while it handled {redact(first)}"
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
             if decided := self._decide(text, facts):  # the place shows whose message it is
                 self._seen(decided, number, text, facts, around)
@@ -474,8 +476,8 @@ class _Scanner:
             made = replace(made, final=self._is_final(text, facts, window, start, end))
         self._found.odd[wording] = (who_of(facts), made)
 
-    def _rest(self, prefix: str, below: Sequence[str]) -> list[str]:
-        """The lines below a complaint that continue its message."""
+    def _rest(self, prefix: str, below: Sequence[str], *, said: bool = True) -> list[str]:
+        """The lines below a complaint that continue its message; the first states what is not `said` yet."""
         found = list[str]()
         for line in below[:MOST_REST]:
             own = line.removeprefix(prefix).strip()
@@ -484,9 +486,10 @@ class _Scanner:
                 break
             if BEGINS in own or FRAME.match(line):
                 break
-            if says_step(own) or says_finished(own) or complaint.complains(line, facts):
+            if says_step(own) or says_finished(own) or (said and complaint.complains(line, facts)):
                 break
             found.append(own)
+            said = True
         return found
 
     def _is_final(self, text: str, facts: LineFacts, window: Window, start: int, end: int) -> bool:

@@ -4,7 +4,7 @@ it waited; what found no space; what MindSpore's data pipeline complains of.
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 
 from doctor.logs.forms.block import goes_on
 from doctor.logs.reading.cut_off import BEGINS, FRAME
@@ -25,6 +25,8 @@ _CALLS, *_ROWS = ("|".join(rows) for _, *rows in table(__file__, "stacks.txt"))
 _WAITS, _COLLECTIVE, _RAISED = map(re.compile, (rf"\b({_CALLS})\(", *_ROWS))
 _OWN = re.compile(r"[a-z]\w{0,40}")
 NO_SPACE = "[Errno 28] No space left on device"
+_DURING = "During handling of the above exception"
+_MOST_HANDLED = 240
 _NEAR = 6
 MOST_LINES = 40
 """The most lines of a traceback that are kept: the innermost."""
@@ -114,6 +116,15 @@ def raised_at(above: Sequence[str]) -> re.Match[str] | None:
     frames = [*filter(None, map(FRAME.search, takewhile(lambda line: BEGINS not in line, above)))]
     others = (each for each in frames if not _PYTHONS_OWN.search(each["file"]))
     return next(others, frames[0] if frames else None)
+
+
+def handled(above: Sequence[str], prefix: str) -> str:
+    """The exception that was being handled when that one was raised, whose traceback is above it."""
+    own = [line.removeprefix(prefix).strip() for line in dropwhile(lambda line: BEGINS not in line, above)]
+    said = [line for line in own[1:6] if line]
+    return (
+        said[1][:_MOST_HANDLED] if len(said) > 1 and said[0].startswith(_DURING) and ": " in said[1] else ""
+    )
 
 
 def of_environ(above: Sequence[str]) -> bool:

@@ -44,7 +44,9 @@ BROUGHT = ("read", "configured", "file", "volume", "hosts", *ELSEWHERE)
 """What the script, or somebody else, may bring before it is read."""
 SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")
 """Folders of any machine and any container."""
-HOME, PATH = "$HOME", "$PATH"
+HOME, PATH, PORT = "$HOME", "$PATH", "$PORT"
+OWN = "a folder with its own "
+"""The state of a folder of PYTHONPATH in which Python finds a library before that of the environment."""
 LEFT = "there already"
 """The state of a file by which ranks are to meet."""
 ALIKE = 0.85
@@ -57,7 +59,7 @@ def _ask_needed(ask: Ask) -> str:
     """By a process that nobody waits for, as with rank tables: a dead file system must not hold up others."""
     if not ask.paths:
         return ""
-    parts = (path.partition(PATH if path.startswith(PATH) else HOME) for path in ask.paths)
+    parts = (path.partition(path[:5] if path.startswith((PATH, PORT)) else HOME) for path in ask.paths)
     looks = "\n".join(f"l {quote(path or there)} '{start}'" for path, start, there in parts)
     return _LOOK.replace("@looks@", looks)
 
@@ -66,7 +68,7 @@ def _states(capture: Capture) -> Mapping[str, str]:
     lines = capture.stdout.splitlines()
     if lines and lines[-1] != "looked":
         raise UnreadableOutput("the look at the files did not end")
-    found = (re.fullmatch(r"(= )?(.*?)((?:\$HOME|\$PATH)?/.*)", line) for line in lines)
+    found = (re.fullmatch(r"(= )?(.*?)((?:\$HOME|\$PATH|\$PORT)?/.*)", line) for line in lines)
     return {f"{each[1] or ''}{each[3]}": each[2].strip() or "missing" for each in found if each}
 
 
@@ -117,11 +119,12 @@ def launch_files_missing(
     them. What options name to be written (--output_dir, --save, --log_dir) must have a folder above it that
     this user may write to, with 100 MB free; on other hosts than the first it is a warning, because the
     first may write for all. What ssh starts by its name alone must be on the PATH that ssh gives a command.
-    A file of init_method=file:// that is there already is a warning. If no host has a path, it is a fault of
-    the launch, and of no host, if a file of a similar name is beside it, the folder around what is mounted is
-    there, or all hosts have another path that the launch names. Otherwise it is a warning, because the script
-    may be meant for other machines, as is what it may bring. Of folders of data, models and environments by
-    name nothing is said then.
+    A file of init_method=file:// that is there already is a warning, as is a port of ssh (--ssh_port) where
+    nothing listens. A folder of PYTHONPATH that brings a torch, a numpy or a MindSpore of its own must do
+    so on all hosts. If no host has a path, it is a fault of the launch, and of no host, if a file of a
+    similar name is beside it, the folder around what is mounted is there, or all hosts have another path
+    that the launch names. Otherwise it is a warning, because the script may be meant for other machines, as
+    is what it may bring. Of folders of data, models and environments by name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it. Where
     ranks cannot write, find the folder on the way that is another user's, full or mounted read-only.
@@ -148,6 +151,8 @@ def launch_files_missing(
             folders, files = (list(states.values()).count(kind) for kind in ("a folder", ""))
             by_name = folders == files and "." not in path.rpartition("/")[2]
             usual = "a folder" if folders > files or by_name else ""
+            own = [host for host, state in states.items() if state.startswith(OWN)]
+            usual = states[own[0]] if 2 * len(own) > len(states) else usual
             for state in sorted({*states.values()} - {usual}):
                 hosts = [host for host in states if states[host] == state]
                 everywhere = len(hosts) == len(states)
@@ -160,8 +165,10 @@ def launch_files_missing(
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
                 here = here or (kind not in BROUGHT and _is_meant_for(launch, hosts, looked))
                 sure = here or state in (NOT_EXECUTABLE, CR_LF, NO_INTERPRETER) or HIDES in state
+                sure = sure or path.startswith("/sys/class/net/")
                 said, expected, named = _told(path, kind, state)
-                doubtful = kind in ("volume", "search", "init") or (everywhere and not sure)
+                doubtful = kind in ("volume", "init") or (everywhere and not sure) or path.startswith(PORT)
+                doubtful = doubtful or (kind == "search" and not own)
                 if kind == "out":
                     doubtful = plan.names[0] not in hosts  # the first one may write for all
                 yield Problem(
@@ -237,6 +244,12 @@ def _told(path: str, kind: str, state: str) -> tuple[str, str, str]:
         named = path.removeprefix(f"{PATH}/")
         expected = f"{named} on the PATH that ssh gives a command, on every host"
         return f"a command over ssh does not find {named}", expected, named
+    if state.startswith(OWN):
+        found = state.removeprefix(OWN)
+        return f"PYTHONPATH brings another {found}", f"the same libraries in {path}, on every host", path
+    if path.startswith(PORT):
+        named = f"port {path.removeprefix(f'{PORT}/')}"
+        return f"nothing listens at the port of ssh that the launch names ({named})", "sshd", named
     if kind == "init":
         return "a file by which ranks meet is there already", f"no {path}", path
     what = "a part of the machine" if kind == "machine" else "a file"
@@ -256,6 +269,8 @@ def _state(seen: str, kind: str) -> str:
         return LEFT if seen == NOT_EXECUTABLE else ""
     if seen == NOT_EXECUTABLE and kind != "run":
         return ""
+    if seen.startswith(OWN) and kind != "search":
+        return "a folder"
     if HIDES in seen and kind not in ("", "file"):  # only the folder of the program is searched
         return ""
     usable = kind in ("bind", "volume") and seen in ("a folder", "empty")
@@ -270,6 +285,16 @@ def _near(path: str, seen: Iterable[str]) -> str:
 
 
 def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
+    if path.startswith("port "):
+        return (
+            "ss -ltn",
+            remark("leave the option of the port out, or start the sshd of the job's containers"),
+        )
+    if state.startswith(OWN):
+        return (
+            f"ls -ld {_quoted(path)}/*",
+            remark("take the folder out of PYTHONPATH, or the library out of it"),
+        )
     if state == LEFT:
         return (f"ls -l {_quoted(path)}", remark("remove it if no job that runs uses it"))
     if "/" not in path:

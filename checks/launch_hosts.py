@@ -417,14 +417,18 @@ def _is_meant_for_each(told: Sequence[ProcessEnv]) -> bool:
 def _one_host(
     names: LaunchNames, processes: Sequence[ProcessEnv], plan: JobPlan, said: str, option: str
 ) -> Problem:
-    hosts = len(plan.hosts)
+    hosts = number = len(plan.hosts)
+    agent = launcher(processes[0])
+    each = agent.local_world.value if agent and agent.local_world else None
+    if agent and each and "nnodes" not in agent.launcher.options.values.values():
+        option, number = agent.spelled("ranks"), hosts * each  # msrun counts ranks alone
     return _problem(
         names,
         processes,
         f"the launch is for one host and {hosts} were named: each of them would train alone",
         f"one host, or a launch for {hosts}",
         f"{hosts}: {fold(plan.names)}; {said}",
-        remark(f"start with {option}={hosts}, a master and node ranks; or name one host, or --need-hosts 1"),
+        remark(f"start with {option}={number}, a master and node ranks; or name one host, or --need-hosts 1"),
     )
 
 

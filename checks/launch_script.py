@@ -210,7 +210,8 @@ def launch_command(
     nothing. What a loop draws for each host, hosts do not have in common. A container of Docker has 64 MB of
     shared memory, unless it is given more. Open MPI does not start as root without
     --allow-run-as-root. Under `set -e` a limit of open files above the hard limit of the login ends the
-    script. A TMPDIR of more than 75 characters leaves no room for the names of the sockets of a data loader.
+    script. What a `while` behind a pipe exports ends with it. A TMPDIR of more than 75 characters leaves
+    no room for the names of the sockets of a data loader.
 
     What to do: correct the line that the finding shows.
     """
@@ -577,6 +578,11 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"{words} of Open MPI does not start as root",
             "another user, or --allow-run-as-root",
             f"{words} --allow-run-as-root …",
+        ),
+        "piped": (
+            "a loop behind a pipe runs in a shell of its own: what it exports is lost when it ends",
+            "a loop that reads by `done < FILE` or `done < <(COMMAND)`",
+            "write `while read …; do …; done < <(COMMAND)`, or `set -a; . ./FILE; set +a`",
         ),
         "strict": (
             "with `set -e` the script ends here if no such process runs: it starts nothing then",

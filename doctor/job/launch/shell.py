@@ -36,7 +36,7 @@ _ENDS = frozenset({"wait", "kill", "pkill", "killall", "fg"})
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
 _IMAGES = (".sif", ".simg", ".sqsh")
-_PATH = re.compile(r"(?:\$(?:HOME|PATH))?/[\w./@+,=:-]{1,400}")
+_PATH = re.compile(r"(?:\$(?:HOME|PATH|PORT))?/[\w./@+,=:-]{1,400}")
 _TOLD = sections(__file__, "needs.txt")
 _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}

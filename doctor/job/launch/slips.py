@@ -45,7 +45,9 @@ class Slip:
     @property
     def path(self) -> str:
         """What the hosts are asked for."""
-        return self.words if not self.name and re.fullmatch(r"(?:\$(?:HOME|PATH))?/\S*", self.words) else ""
+        return (
+            self.words if not self.name and re.fullmatch(r"(?:\$(?:HOME|PATH|PORT))?/\S*", self.words) else ""
+        )
 
 
 class SlipsOf:

@@ -177,6 +177,22 @@ def test_a_program_that_one_host_cannot_start(examine: Examiner) -> None:
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
 
 
+def test_a_library_that_one_host_finds_first(examine: Examiner) -> None:
+    """A folder of PYTHONPATH brings another torch on one host; on all of them alike it is meant."""
+    path = examine.folder / "run.sh"
+    path.write_text(f"export PYTHONPATH=/opt/more:$PYTHONPATH\n{STARTED.format('--master_addr=node1')}")
+    argv = (*ALONE, "--launch", str(path))
+    examine.lab["node1"].write("/opt/more/plots.py", "")
+    examine.lab["node2"].write("/opt/more/torch/__init__.py", "")
+    outcome = examine(*argv, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "launch-files-missing", ["node2"])
+    assert (found["summary"], outcome.code) == ("PYTHONPATH brings another torch", 1)
+    examine.lab["node1"].write("/opt/more/torch/__init__.py", "")
+    outcome = examine(*argv, hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
+
 @cases
 def test_a_host_without_what_the_launch_names(
     line: str, files: list[str], lost: str, examine: Examiner

@@ -27,6 +27,7 @@ _PID = re.compile(r"-?\d{1,4} \(pid: (?P<pid>\d{1,9})\)")
 FIRST = ("Root Cause (first observed failure):", "Root Cause:")
 """The heading of the entry of the rank that torchrun saw fail first, and that of torch before 1.10."""
 _OF_RANK = re.compile(r" \(RANK (\d{1,6})\)$")
+_SYSLOGD = re.compile(r"Message from syslogd@([\w.-]{1,80}) at ")
 _SPAWNED = re.compile(r"-- Process (?P<local>\d{1,6}) terminated with the following error:")
 """What mp.spawn writes above the traceback of one of its processes."""
 _FRAME = re.compile(r"(?<!-)-{70,80}$")
@@ -70,6 +71,9 @@ def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
         and _near_frame(around.below())
     ):
         facts.form = Form.MPI
+    elif facts.form is Form.KERNEL and facts.host is None:
+        above = next(iter(around.above()), "")
+        facts.host = told[1] if (told := _SYSLOGD.match(above)) else None
     elif facts.form is Form.PYTHON:
         spawned(facts, around.above())
         of_ray_task(text, facts, around.above())

@@ -28,7 +28,7 @@ from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.judge.words import MOST as MOST_RANGES
-from doctor.logs.judge.words import REPORTERS, ended, told, who
+from doctor.logs.judge.words import REPORTERS, ended, titled, told, who
 from doctor.logs.model import Form, LogLine, Party
 from doctor.model import Confidence
 from doctor.text.ranks import ranks_text
@@ -124,6 +124,9 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
         before = [] if _another_ended_before(case, suspect, head) else [_FIRST]
         said = f'its last error is "{errors[-1].text.strip()[:MOST_WORDS]}"' if errors else _NO_REASON
+        own = [each for each in case.of(SuspectKind.AFTER) if {*map(key, each.who)} & {*suspect.keys}]
+        if own and not (errors or many or case.before(head, own[0])):
+            says += f"; it said: {titled(own)}"
         if not errors and not many and (errors := _errors_of_file(case, head)):
             said = f'the last error in that file is "{errors[-1].text.strip()[:MOST_WORDS]}"'
         how.append(", and ".join([*before, said]))

@@ -33,7 +33,7 @@ class ProofState(str, Enum):
 
 
 _KILLED = re.compile(
-    r"^\W{0,8}(?:\d{1,3}\]\W{1,8}\d{1,9} )?(?:Killed|killed(?=  )|已杀死)(?:: 9)?(?:\W{0,8}$|  )"
+    r"^\W{0,8}(?:\d{1,3}\]\W{1,8}\d{1,9} )?(?:Killed|killed(?= {4})|已杀死)(?:: 9)?(?:\W{0,8}$| {4})"
 )
 """What a shell writes of a program that SIGKILL ended."""
 

@@ -35,12 +35,7 @@ def says_finished(text: str) -> bool:
 
 def says_trained(text: str) -> bool:
     """Whether it says so of a training or its tests, and not of something that was done meanwhile."""
-    return (says_success(text) and _TRAINING.search(text) is not None) or only_programs_say(text)
-
-
-def only_programs_say(text: str) -> bool:
-    """Whether it tells the end of tests or of a training in words that no script around it uses."""
-    return _TESTED.search(text) is not None
+    return (says_success(text) and _TRAINING.search(text) is not None) or _TESTED.search(text) is not None
 
 
 def says_group_finished(text: str) -> bool:

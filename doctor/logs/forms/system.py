@@ -31,7 +31,7 @@ _OWN_ERROR = late(
 _MPI = late(
     rf"\[(?!(?:{_PART}):)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
     rf"|\[proxy:\d{{1,4}}:\d{{1,4}}@(?P<proxy>{_NODE})\] |\[(?:{_MPIRUN})@(?P<main>{_NODE})\] "
-    rf"|\[(?P<named>{_HOST})\]\[\[\d{{1,9}},\d{{1,9}}\],(?P<own>\d{{1,6}})\]"
+    rf"|\[(?P<named>{_HOST})\]\[\[\d{{1,9}},\d{{1,9}}\],(?P<own>\d{{1,6}})\]\[\w{{1,60}}\.c:\d"
     r"|Abort\(-?\d{1,12}\) on node (?P<rank>\d{1,6}) "
     rf"|(?:{_MPIRUN})(?:\.real)?(?:: | noticed | detected | was | has )"
     rf"|{_MESSAGES}"

@@ -124,9 +124,9 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
         before = [] if _another_ended_before(case, suspect, head) else [_FIRST]
         said = f'its last error is "{errors[-1].text.strip()[:MOST_WORDS]}"' if errors else _NO_REASON
-        own = [each for each in case.of(SuspectKind.AFTER) if {*map(key, each.who)} & {*suspect.keys}]
-        if own and not (errors or many or case.before(head, own[0])):
-            says += f"; it said: {titled(own)}"
+        after = [each for each in case.of(SuspectKind.AFTER) if {*map(key, each.who)} & {*suspect.keys}]
+        if after and not (errors or many or case.before(head, after[0])):
+            says += f"; it said: {titled(after)}"
         if not errors and not many and (errors := _errors_of_file(case, head)):
             said = f'the last error in that file is "{errors[-1].text.strip()[:MOST_WORDS]}"'
         how.append(", and ".join([*before, said]))

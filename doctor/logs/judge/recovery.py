@@ -12,7 +12,6 @@ from doctor.logs.judge.kernel_events import RANKS
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, apart
 from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Sighting
-from doctor.logs.steps import only_programs_say
 from doctor.text.hostprogram import table
 
 HELD_BACK = 8192
@@ -73,8 +72,8 @@ class Recovery:
             ours = any(RANKS.match(word.rpartition("/")[2]) for word in last.text.split())
             return replace(event, overcome=True, doubted=died and not went_on and ours)
         may = event.kind in (SuspectKind.ROOT, SuspectKind.AFTER) and not self._ended
-        over = self._over(last) or self._all_over(last) if may else None
-        sure = harmless or (over and (over.form is Form.ELASTIC or only_programs_say(over.text)))
+        over = self._over(event) or self._all_over(last) if may else None
+        sure = harmless or (over is not None and over.form is Form.ELASTIC)
         return replace(event, overcome=True, doubted=not sure) if over else event
 
     def _printed_on(self, line: LogLine) -> bool:
@@ -84,10 +83,11 @@ class Recovery:
         here = (each.lines for each in self._curves if each.file == line.file)
         return any(lines[0] < line.number < lines[-1] for lines in here)
 
-    def _over(self, line: LogLine) -> LogLine | None:
+    def _over(self, event: Event) -> LogLine | None:
         """Where its writer or its torchrun says, later and after its last step, that the training is over. A
         word without a rank may be of a shell: it counts only at the end of a log to which no launcher wrote.
         """
+        line = event.sighting.last
         file, tag = self._files[line.file], _TAG.search(line.text)
         output = self._files.get("out".join(line.file.rsplit("err", 1)), file)
         ends = (file.last, output.last)
@@ -101,7 +101,7 @@ class Recovery:
             by_rank = own == said != (None, None) and (tag is None or tag[0] in over.text)
             if by_rank or (here and over.form is Form.ELASTIC and tag is None):
                 return None if line.form in _LAUNCHERS else over  # those tell of ends, and do not complain
-            last = only_programs_say(over.text) or over in ends
+            last = any(each and (each.file, each.number) == (over.file, over.number) for each in ends)
             if alone and last and not (_ends_it(line) and own[0] not in (None, said[0])):
                 return over
         return None
@@ -116,10 +116,8 @@ class Recovery:
 
     def clears(self, party: Party, line: LogLine) -> bool:
         """Whether steps prove that a line that no symptom knows ended nobody."""
-        ends, over = _ends_it(line), self._over(line)
-        if (over and only_programs_say(over.text)) or self._went_on(
-            line, party.rank, not ends, elsewhere=False
-        ):
+        ends = _ends_it(line)
+        if self._went_on(line, party.rank, not ends, elsewhere=False):
             return True
         others = (step for step in self._every if not (ends and step.file == line.file))
         if self._fell_silent(line):

@@ -27,10 +27,10 @@ ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _NAMED = dict(_VALUES)
 """The values that a sentence names, and how."""
 _THING = re.compile(
-    r"(?<![\w.:/<>$~-])(?<!url: )(?P<path>/(?!proc/|usr/share/)(?:[\w.+@=-]{1,80}/){0,20}[\w.+@=-]{0,80}\w)"
+    r"(?<![\w.:/<>$~\]-])(?<!url: )(?P<path>/(?!proc/|usr/share/)(?:[\w.+@=-]{1,80}/){0,20}[\w.+@=-]{0,80}\w)"
     r"(?<!python)(?<!python\d)(?<!python3\.\d)(?<!python3\.\d\d)(?![\w+@=/-]|\.\w|:\S|\(\d|[\"']?, line )"
     r"|(?<![\d.])(?P<address>(?:[1-9]\d|1\d\d|2[0-5]\d)(?:\.\d{1,3}){3}(?![\w.])(?::\d{1,5}|(?=<\d{1,5}>))?)"
-    r"|(?<![:=])[\"'](?P<word>(?=--\w|[^\"']{0,80}[./_\d])(?!/|\d{4}-\d\d-|[0-9a-f]{16})"
+    r"|(?<![:=])[\"'](?P<word>(?=--\w|[^\"']{0,80}[./_\d])(?!/|\d{4}-\d\d-|[0-9a-f]{16}|[^\"']*\.py[\"'])"
     r"(?![^\"']*(?:::|\.[a-z]{1,3}:\d))[\w./:@+-]{2,80})[\"'](?!:)"
 )
 """What a line names: a file, an address, a word in quotes."""
@@ -166,7 +166,8 @@ def which(events: Sequence[Event], *, ends: bool = True, hidden: Collection[str]
                 found.setdefault(name, {})[value.strip()] = None
     said += [_NAMED[name].format(_some(found[name])) for name in _NAMED if name in found]
     said += [_some(values) for name, values in found.items() if name not in _NAMED]
-    if not said and ends and event.kind in _OF_THINGS:
+    own = "local" in event.id.split("-")  # its own end is at fault
+    if not said and ends and event.kind in _OF_THINGS and not own:
         said = [*_things(event)][:_MOST_THINGS]
     return f" ({', '.join(dict.fromkeys(said))})" if said else ""
 

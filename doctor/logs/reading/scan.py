@@ -461,7 +461,7 @@ class _Scanner:
             place += ", of os.environ" if stacks.of_environ(above) else ""
             place += ", in a thread" if _headed(above, "Exception in thread") else ""
             if first := stacks.handled(above, text[: facts.prefix]):
-                place += f", while it handled {redact(first)}"
+                place += f', while it handled "{redact(first)}"'
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
             if decided := self._decide(text, facts):  # the place shows whose message it is
                 self._seen(decided, number, text, facts, around)

@@ -121,10 +121,10 @@ def raised_at(above: Sequence[str]) -> re.Match[str] | None:
 def handled(above: Sequence[str], prefix: str) -> str:
     """The exception that was being handled when that one was raised, whose traceback is above it."""
     own = [line.removeprefix(prefix).strip() for line in dropwhile(lambda line: BEGINS not in line, above)]
-    said = [line for line in own[1:6] if line]
-    return (
-        said[1][:_MOST_HANDLED] if len(said) > 1 and said[0].startswith(_DURING) and ": " in said[1] else ""
-    )
+    said = [line for line in own[1:9] if line]
+    if not (said and said[0].startswith(_DURING)):
+        return ""
+    return next(filter(_RAISED.match, said[1:]), "")[:_MOST_HANDLED]
 
 
 def of_environ(above: Sequence[str]) -> bool:

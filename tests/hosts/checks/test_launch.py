@@ -192,7 +192,6 @@ def test_a_library_that_one_host_finds_first(examine: Examiner) -> None:
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
 
 
-
 @cases
 def test_a_host_without_what_the_launch_names(
     line: str, files: list[str], lost: str, examine: Examiner

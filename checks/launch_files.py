@@ -37,7 +37,7 @@ CR_LF, NO_INTERPRETER = "lines with CR LF", "a script without its interpreter"
 NOT_WRITABLE, NO_ROOM = "not writable", "less than 100 MB free"
 HIDES = ", which hides Python's own module"
 """Ends the state of a program beside a file with the name of a module that torch imports."""
-ELSEWHERE = ("data", "env", "model", "module", "search")
+ELSEWHERE = ("data", "env", "model", "module", "search", "imports")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
 in which Python only searches."""
 BROUGHT = ("read", "configured", "file", "volume", "hosts", *ELSEWHERE)
@@ -46,7 +46,7 @@ SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/
 """Folders of any machine and any container."""
 HOME, PATH, PORT = "$HOME", "$PATH", "$PORT"
 OWN = "a folder with its own "
-"""The state of a folder of PYTHONPATH in which Python finds a library before that of the environment."""
+"""The state of a folder that brings libraries: in PYTHONPATH, before those of the environment."""
 LEFT = "there already"
 """The state of a file by which ranks are to meet."""
 ALIKE = 0.85
@@ -137,6 +137,7 @@ def launch_files_missing(
         looked = {
             host: said for host, said in seen_on.items() if "root" not in kinds.values() or host not in others
         }
+        yield from _other_imports([path for path in launch.needs if kinds.get(path) == "imports"], looked)
         for path in (path for path in launch.needs if kinds.get(path) != "root"):
             kind = kinds.get(path, "")
             hosts = [host for host in plan.names if host in (reached if reached <= {*plan.names} else looked)]
@@ -151,8 +152,6 @@ def launch_files_missing(
             folders, files = (list(states.values()).count(kind) for kind in ("a folder", ""))
             by_name = folders == files and "." not in path.rpartition("/")[2]
             usual = "a folder" if folders > files or by_name else ""
-            own = [host for host, state in states.items() if state.startswith(OWN)]
-            usual = states[own[0]] if 2 * len(own) > len(states) else usual
             for state in sorted({*states.values()} - {usual}):
                 hosts = [host for host in states if states[host] == state]
                 everywhere = len(hosts) == len(states)
@@ -165,10 +164,12 @@ def launch_files_missing(
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
                 here = here or (kind not in BROUGHT and _is_meant_for(launch, hosts, looked))
                 sure = here or state in (NOT_EXECUTABLE, CR_LF, NO_INTERPRETER) or HIDES in state
-                sure = sure or path.startswith("/sys/class/net/")
                 said, expected, named = _told(path, kind, state)
-                doubtful = kind in ("volume", "init") or (everywhere and not sure) or path.startswith(PORT)
-                doubtful = doubtful or (kind == "search" and not own)
+                doubtful = kind in ("volume", "search", "imports", "init") or (everywhere and not sure)
+                if path.startswith(PORT):
+                    if hosts == [plan.names[0]]:
+                        continue  # the launcher goes to itself without ssh
+                    doubtful = True
                 if kind == "out":
                     doubtful = plan.names[0] not in hosts  # the first one may write for all
                 yield Problem(
@@ -235,6 +236,40 @@ def launch_files_differ(
             )
 
 
+def _other_imports(paths: Sequence[str], looked: Mapping[str, Mapping[str, str]]) -> Iterator[Problem]:
+    """The problem of hosts on which PYTHONPATH brings other libraries than on most."""
+    found: dict[str, dict[str, str]] = {host: {} for host in looked}
+    for path in paths:
+        for host, seen in looked.items():
+            for name in seen.get(path, "").partition(OWN)[2].split():
+                found[host].setdefault(name, path)  # the first folder counts
+    own = {
+        host: ", ".join(f"{name} in {at}" for name, at in sorted(said.items()))
+        for host, said in found.items()
+    }
+    votes, tie = votes_of(own)
+    for said, hosts in votes[0 if tie else 1 :]:
+        if tie and not said:
+            continue
+        yield Problem(
+            "PYTHONPATH brings other libraries than on the other hosts",
+            expected=f"{votes[0][0] or 'none'}, as on {fold(votes[0][1])}"
+            if not tie
+            else "the same on all hosts",
+            actual=f"{said or 'none'} on {fold(hosts)}",
+            subject="PYTHONPATH",
+            hosts=tuple(hosts),
+            where=tuple(Place(host=host) for host in hosts),
+            evidence=tuple(
+                Evidence(f"PYTHONPATH on {host}", own[host] or "no such library") for host in [*own][:8]
+            ),
+            commands=(
+                "python3 -c 'import torch; print(torch.__file__)'",
+                remark("copy the folder to all hosts, or take it out of PYTHONPATH"),
+            ),
+        )
+
+
 def _told(path: str, kind: str, state: str) -> tuple[str, str, str]:
     """What is wrong with a path, what is expected, and how it is named."""
     if kind == "out":
@@ -244,9 +279,6 @@ def _told(path: str, kind: str, state: str) -> tuple[str, str, str]:
         named = path.removeprefix(f"{PATH}/")
         expected = f"{named} on the PATH that ssh gives a command, on every host"
         return f"a command over ssh does not find {named}", expected, named
-    if state.startswith(OWN):
-        found = state.removeprefix(OWN)
-        return f"PYTHONPATH brings another {found}", f"the same libraries in {path}, on every host", path
     if path.startswith(PORT):
         named = f"port {path.removeprefix(f'{PORT}/')}"
         return f"nothing listens at the port of ssh that the launch names ({named})", "sshd", named
@@ -269,8 +301,8 @@ def _state(seen: str, kind: str) -> str:
         return LEFT if seen == NOT_EXECUTABLE else ""
     if seen == NOT_EXECUTABLE and kind != "run":
         return ""
-    if seen.startswith(OWN) and kind != "search":
-        return "a folder"
+    if seen.startswith(OWN):
+        seen = "a folder"
     if HIDES in seen and kind not in ("", "file"):  # only the folder of the program is searched
         return ""
     usable = kind in ("bind", "volume") and seen in ("a folder", "empty")
@@ -289,11 +321,6 @@ def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
         return (
             "ss -ltn",
             remark("leave the option of the port out, or start the sshd of the job's containers"),
-        )
-    if state.startswith(OWN):
-        return (
-            f"ls -ld {_quoted(path)}/*",
-            remark("take the folder out of PYTHONPATH, or the library out of it"),
         )
     if state == LEFT:
         return (f"ls -l {_quoted(path)}", remark("remove it if no job that runs uses it"))

@@ -581,8 +581,8 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
         ),
         "piped": (
             "a loop behind a pipe runs in a shell of its own: what it exports is lost when it ends",
-            "a loop that reads by `done < FILE` or `done < <(COMMAND)`",
-            "write `while read …; do …; done < <(COMMAND)`, or `set -a; . ./FILE; set +a`",
+            "a loop that reads by `done < FILE`",
+            "write `while read …; do …; done < FILE`, or `set -a; . ./FILE; set +a`",
         ),
         "strict": (
             "with `set -e` the script ends here if no such process runs: it starts nothing then",

@@ -1,7 +1,7 @@
 l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
   if [ "${2-}" = '$PATH' ]; then command -v "${1#/}" >/dev/null || printf 'missing %s\n' "$k"; return; fi
   if [ "${2-}" = '$PORT' ]; then
-    [ ! -r /proc/net/tcp ] || cat /proc/net/tcp* | grep -q ":$(printf %04X "${1#/}") 0*:0000 0A" ||
+    [ ! -r /proc/net/tcp ] || grep -q ":$(printf %04X "${1#/}") 0*:0000 0A" /proc/net/tcp* ||
       printf 'missing %s\n' "$k"
     return
   fi
@@ -23,7 +23,9 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
     else printf '%s\n' "$k"; fi
   elif [ -d "$1" ]; then
     h='a folder'; [ -x "$1" ] || h='not readable'
-    for n in torch torch_npu mindspore numpy; do [ ! -e "$1/$n/__init__.py" ] || h="a folder with its own $n"; done
+    b=
+    for n in torch torch_npu mindspore numpy; do [ ! -e "$1/$n/__init__.py" ] || b="$b $n"; done
+    [ -z "$b" ] || h="a folder with its own$b"
   elif ! [ -r "$1" ] && ! [ -x "$1" ]; then h='not readable'
   elif [ -f "$1" ] && ! [ -s "$1" ]; then case "$1" in /proc/*|/sys/*) ;; *) h=empty;; esac
   elif [ -f "$1" ]; then

@@ -47,7 +47,8 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         yield from _of_lists(lines, text)
     plain = re.sub(r"(?m)(?:^|\s)#(?!SBATCH|PBS|BSUB).*", lambda found: " " * len(found[0]), text)
     for kind, pattern in _WORDS["slips"].items():
-        if slip := re.search(pattern, plain):
+        of_one_shell = kind == "piped" and re.search(r"\blastpipe\b|\A#!.*\b(?:z|k)sh\b", text)
+        if (slip := re.search(pattern, plain)) and not of_one_shell:
             yield _at(text, kind, slip.end() - 1, name=slip.groupdict().get("name", ""))
     if len(script.env.get("TMPDIR", "")) > DEEPEST:
         yield _at(text, "deep", text.rfind("TMPDIR="))

@@ -36,7 +36,7 @@ _ENDS = frozenset({"wait", "kill", "pkill", "killall", "fg"})
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
 _IMAGES = (".sif", ".simg", ".sqsh")
-_PATH = re.compile(r"(?:\$(?:HOME|PATH|PORT))?/[\w./@+,=:-]{1,400}")
+_PATH = re.compile(r"(?:\$(?:HOME|PATH|PORT(?=/[0-9]{1,5}$)))?/[\w./@+,=:-]{1,400}")
 _TOLD = sections(__file__, "needs.txt")
 _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
@@ -469,7 +469,8 @@ class _Shell(ShellWithScripts):
             self._need([expand.moved(folder, programs[0]) or ""], "file")
         for name in ("PYTHONPATH", "PATH", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD"):
             path = str(getattr(self.values.get(name), "shown", self.values.get(name)))
-            self._need(re.findall(r"(?:^|:)(/[^:$'\"\s]+)(?=:|$)", path), "search")
+            kind = "imports" if name == "PYTHONPATH" else "search"
+            self._need(re.findall(r"(?:^|:)(/[^:$'\"\s]+)(?=:|$)", path), kind)
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
         pairs = [*pairwise(("", *line))]
         read += [

@@ -127,6 +127,7 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         after = [each for each in case.of(SuspectKind.AFTER) if {*map(key, each.who)} & {*suspect.keys}]
         if after and not (errors or many or case.before(head, after[0])):
             says += f"; it said: {titled(after)}"
+            suspect.events, said = [*suspect.events, *after], "its own lines say no more"
         if not errors and not many and (errors := _errors_of_file(case, head)):
             said = f'the last error in that file is "{errors[-1].text.strip()[:MOST_WORDS]}"'
         how.append(", and ".join([*before, said]))

@@ -131,8 +131,8 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         if not errors and not many and (errors := _errors_of_file(case, head)):
             said = f'the last error in that file is "{errors[-1].text.strip()[:MOST_WORDS]}"'
         how.append(", and ".join([*before, said]))
-    silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
-    others = case.left_alone - {key[1] for key in silent}
+    silent = [each for each in suspect.keys if each[0] == "rank" and each[1] not in case.left_alone]
+    others = case.left_alone - {each[1] for each in silent}
     if silent and others:
         complain = f"{ranks_text(others, most=MOST_RANGES)} complain{'' if len(others) > 1 else 's'}"
         does = "these do" if len(silent) > 1 else "this one does"

@@ -4,6 +4,7 @@ One table. Nothing in it is run: a wrapper is removed, and the command that it s
 no wrapper.
 """
 
+import functools
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -74,12 +75,14 @@ WRAPPERS: Mapping[str, Wrapper] = {
 """Name -> wrapper. Those in PREFIXES start the first launcher or Python after them; no option is needed."""
 
 
+@functools.lru_cache(maxsize=4096)
 def program_name(word: str) -> str:
     """The name of the file that a word refers to; also for `$(which torchrun)`."""
     looked_up = _LOOKED_UP.fullmatch(word)
     return looked_up[1] if looked_up else word.rpartition("/")[2]
 
 
+@functools.lru_cache(maxsize=4096)
 def is_python(name: str) -> bool:
     return re.fullmatch(f"{PYTHON}|{_IN_VARIABLE}", name) is not None
 

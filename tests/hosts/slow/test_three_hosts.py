@@ -20,6 +20,16 @@ def slow(lab: Lab, *words: str, seconds: str = SECONDS, **more: Any) -> tuple[in
     return done.returncode, json.loads(done.stdout)
 
 
+def decided(lab: Lab, *words: str) -> tuple[int, dict[str, Any]]:
+    """The first look that decides: on a slow machine short ones do not, and accuse nobody."""
+    for seconds in (SECONDS, "10", "20", "40"):
+        code, said = slow(lab, *words, seconds=seconds)
+        if code != 3:
+            break
+        assert said["findings"] == [], said["headline"]
+    return code, said
+
+
 def the_one(said: dict[str, Any]) -> dict[str, Any]:
     """The only finding."""
     assert len(said["findings"]) == 1, (said["headline"], said["slow"])
@@ -34,22 +44,19 @@ def test_a_job_over_three_hosts(lab: Lab) -> None:
     with training(hosts, 1) as job:
         before = [host.snapshot() for host in hosts]
         job.fault("loader", 1)
-        code, said = slow(lab, "node[1-3]")
+        code, said = decided(lab, "node[1-3]")
         found = the_one(said)
         assert (code, found["rank"], found["host"], found["cause"]) == (1, 1, "node2", "data loader"), said
         code, said = slow(lab, "node[1-3]", seconds="12", user="trainee")
         assert (code, said["findings"]) == (3, []), said
         assert "may not be read" in said["headline"], said
         job.fault("none")
-        for _ in range(3):  # on a slow machine a look may be undecided, but it accuses nobody
-            code, said = slow(lab, "node[1-3]")
-            assert said["findings"] == [], said["headline"]
-            if code == 0:
-                break
-        assert (code, said["slow"]["state"]) == (0, "nobody"), (said["headline"], said["slow"])
+        code, said = decided(lab, "node[1-3]")
+        assert (code, said["findings"]) == (0, []), said["headline"]
+        assert said["slow"]["state"] == "nobody", said["slow"]
         job.hosts[2].slow_link("8mbit")
         job.runs()
-        code, said = slow(lab, "node[1-3]")
+        code, said = decided(lab, "node[1-3]")
         found = the_one(said)
         assert (code, found["hosts"][0], found["slow"]["lag"]) == (1, "node3", "slow link"), said
         assert len(found["hosts"]) == 2, "each sends to one other: either end may be at fault"

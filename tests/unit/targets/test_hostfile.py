@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from doctor.errors import InputErrors, Mistake
 from doctor.model import Host
 from doctor.targets.hostfile import read_hostfile
 from tests.support.cases import cases
+from tests.support.limits import within
 
 
 @pytest.fixture
@@ -134,17 +134,15 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path) -> None:
 
 def test_ten_thousand_hosts_are_quick(file: Path) -> None:
     file.write_text("".join(f"node{i} slots=8\n" for i in range(10_000)))
-    began = time.process_time()
-    assert len(ranks(file)) == 10_000
-    assert time.process_time() - began < 5
+    with within(5):
+        assert len(ranks(file)) == 10_000
 
 
 @pytest.mark.slow
 def test_node_sets_that_expand_without_limit_are_refused(file: Path) -> None:
     file.write_text("node[1-100000]\n" * 300)
-    began = time.process_time()
-    assert mistakes(file) == [":4: names more than 300,000 hosts: is that a typo?"]
-    assert time.process_time() - began < 25
+    with within(25):
+        assert mistakes(file) == [":4: names more than 300,000 hosts: is that a typo?"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from doctor.targets import inventory
 from doctor.targets.inventory import Targets, local_if_alone, read_targets
 from doctor.targets.inventoryfile import read_inventory
 from tests.support.cases import cases, from_cases
+from tests.support.limits import within
 from tests.support.paths import ROOT
 
 WHOLE = from_cases(__file__, "WHOLE", str)
@@ -388,9 +388,8 @@ def test_too_many_hosts_in_all() -> None:
 def test_ten_thousand_hosts_are_quick(write: Write) -> None:
     lines = [f"  node{i}: {{address: 10.{i // 250}.0.{i % 250}, port: 22}}\n" for i in range(10_000)]
     path = write("hosts:\n" + "".join(lines))
-    began = time.process_time()
-    assert len(targets(stock=path).hosts) == 10_000
-    assert time.process_time() - began < 5
+    with within(5):
+        assert len(targets(stock=path).hosts) == 10_000
 
 
 YAMLISH = st.recursive(

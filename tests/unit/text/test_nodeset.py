@@ -1,7 +1,6 @@
 """Node sets: how they unfold and fold, and which names are valid for hosts."""
 
 import shlex
-import time
 
 import pytest
 from ClusterShell.RangeSet import RangeSet, RangeSetParseError
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from doctor.errors import UsageError, suggest
 from doctor.text.nodeset import check_host, check_jump, check_user, fold, quoted, unfold, unfold_users
 from tests.support.cases import cases
+from tests.support.limits import within
 
 LABEL = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 NAME = (
@@ -39,16 +39,15 @@ def test_what_is_too_long_is_refused() -> None:
 
 @pytest.mark.slow
 def test_absurd_sizes_are_refused_before_they_are_built() -> None:
-    began = time.process_time()
-    for text in (
-        "n[1-" + "9" * 150 + "]",
-        "n" + "[1-9]" * 100_000,
-        "n[1-100000]" * 3,
-        ",".join(["n[1-99999]"] * 999),
-    ):
-        with pytest.raises(UsageError, match="more than 100,000 hosts"):
-            unfold(text)
-    assert time.process_time() - began < 10
+    with within(10):
+        for text in (
+            "n[1-" + "9" * 150 + "]",
+            "n" + "[1-9]" * 100_000,
+            "n[1-100000]" * 3,
+            ",".join(["n[1-99999]"] * 999),
+        ):
+            with pytest.raises(UsageError, match="more than 100,000 hosts"):
+                unfold(text)
 
 
 def test_unknown_group_names_the_nearest() -> None:
@@ -148,9 +147,8 @@ def test_quoted_is_one_word_of_a_shell(names: list[str]) -> None:
 @pytest.mark.slow
 def test_folding_stays_fast_where_names_have_many_numbers() -> None:
     names = [f"ip-10-{i * 7 % 251}-{i * 13 % 241}-{i * 17 % 239}" for i in range(10_000)]
-    began = time.process_time()
-    text = fold(names)
-    assert time.process_time() - began < 10
+    with within(10):
+        text = fold(names)
     assert set(unfold(text)) == set(names)
 
 

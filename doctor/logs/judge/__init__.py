@@ -187,9 +187,9 @@ def _then(case: LogCase, blame: LogBlame) -> str:
     head = blame.events[0] if blame.events else None
     if head is None or head.line.form is not Form.KERNEL:
         return ""
-    devices = [
-        each for each in case.of(SuspectKind.ROOT) if each.sighting.taken.get("pci") and explains(head, each)
-    ]
+    own = {None, *(each.sighting.taken.get("pci") for each in blame.events)}
+    found = (each for each in case.of(SuspectKind.ROOT) if each.sighting.taken.get("pci") not in own)
+    devices = [each for each in found if explains(head, each)]
     return titled(devices) if devices else ""
 
 

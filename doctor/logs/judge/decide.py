@@ -185,10 +185,12 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     same = tuple(each for each in case.events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
     peers = list(dict.fromkeys(peer for each in same for peer in each.peers))
-    other = f" (the other end is {who(peers)})" if peers and head.kind is SuspectKind.CLOSED else ""
     named = tuple(parties) if any(name.startswith("guilty_") for name in head.sighting.taken) else ()
-    says = waited if head.kind in (SuspectKind.WAITS, SuspectKind.CLOSED) and not named else told
-    return LogBlame(says(parties, head, same) + other, named, same, Confidence.SUSPECT, role=Role.CONSEQUENCE)
+    waits = head.kind in (SuspectKind.WAITS, SuspectKind.CLOSED) and not named
+    says = (waited if waits else told)(parties, head, same)
+    if peers and head.kind is SuspectKind.CLOSED and who(peers) not in says:
+        says += f" (the other end is {who(peers)})"
+    return LogBlame(says, named, same, Confidence.SUSPECT, role=Role.CONSEQUENCE)
 
 
 RULES = (

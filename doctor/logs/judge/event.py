@@ -21,6 +21,10 @@ MOST_READY = 100_000
 """The most ranks that a list of those that are ready may imply."""
 _OF_NOBODY = {"schedulers", "supervisor", "ray-resources", "deepspeed-child", "deepspeed-others-ended"}
 """Symptoms, and families of them, whose lines no rank writes, whatever else its file holds."""
+_ABOUT_OTHERS = {
+    *("kubernetes-container-ended", "mpi-ssh-host-key", "mpi-daemon-missing", "ceph-slow", "ray-actor-died")
+}
+"""Symptoms that say nothing of their writer, nor of its host."""
 _LEFT_OUT = re.compile(r"\b(?:Ignor(?:e|ed|ing)|Skip(?:ped|ping)?) ")
 _OF_OTHERS = {SuspectKind.NAMES, SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED}
 
@@ -73,7 +77,7 @@ def event_of(sighting: Sighting, file: LogFile, places: PartyMaps, writer: Write
     line, taken, symptom = sighting.first, sighting.taken, sighting.symptom
     of_nobody = not _OF_NOBODY.isdisjoint((symptom.family, symptom.id))
     by = Party(host=line.who.host) if of_nobody else writer(line)
-    by = Party() if symptom.id in ("kubernetes-container-ended", "mpi-ssh-host-key", "ceph-slow") else by
+    by = Party() if symptom.id in _ABOUT_OTHERS else by
     about = tuple(places.settled(each, None) for each in (*named(taken), *_not_ready(taken, file)))
     guilty = tuple(places.settled(each, None) for each in named(taken, "guilty_"))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))

@@ -1,7 +1,6 @@
 """The exception that a program ended with, if that is all that is known."""
 
 import re
-from collections.abc import Sequence
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
@@ -13,8 +12,6 @@ from doctor.logs.model import LogFile, LogLine, Party
 from doctor.logs.steps import says_success
 from doctor.model import Confidence
 
-FEW = 3
-"""The most lines of a file that is nothing but an exception."""
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: {0,8}\w")
 """torch writes the exception that ends a rank with its number in front."""
 _LAUNCHER = re.compile(
@@ -33,7 +30,8 @@ def own_exception(case: LogCase) -> LogBlame | None:
         command = len(case.odd) == 1 and said is not None and _COMMAND.match(said)
         if said is None or (OF_OTHERS.match(said) and not command):
             continue
-        if not (place or _UNCAUGHT.search(line.text[:200]) or _is_all(line, case.logs.files)):
+        alone = len(case.odd) == len(files) == 1 and not line.frames
+        if not (place or alone or _UNCAUGHT.search(line.text[:200])):
             continue
         if place and not command and _LAUNCHER.search(place["file"]):
             continue
@@ -46,12 +44,6 @@ def own_exception(case: LogCase) -> LogBlame | None:
             says, named, (), Confidence.SUSPECT, (), (line,), nameless=True, brief="exception of the program"
         )
     return None
-
-
-def _is_all(line: LogLine, files: Sequence[LogFile]) -> bool:
-    """Whether somebody handed in nothing but the exception."""
-    file, last = files[0], files[0].last
-    return len(files) == 1 and file.lines <= FEW and last is not None and last.number == line.number
 
 
 def _ends(party: Party, line: LogLine, file: LogFile) -> bool:

@@ -222,7 +222,9 @@ def why_unknown(explained: Explanation) -> str:
         return "Nothing could be read"
     if explained.logs.missed or any(file.problem for file in explained.logs.files):
         return "Nothing complains, but not all was read"
-    return "The log does not say whether the last attempt went on" if explained.attempts > 1 else wrong
+    if explained.attempts > 1:
+        return f"The log does not say whether the last attempt went on; {found.beside[-1]}"
+    return wrong
 
 
 def no_log_of_a_job(explained: Explanation) -> str:

@@ -73,7 +73,10 @@ def _by_link(case: LogCase, suspect: Suspect) -> bool:
 def _by_symptom(case: LogCase) -> list[Suspect]:
     """One suspect for each symptom, with all parties that have it."""
     found: dict[str, Suspect] = {}
+    after = [each for each in case.of(SuspectKind.AFTER) if each.sighting.symptom.explains]
     for event in case.of(SuspectKind.ROOT):
+        if "said" not in event.sighting.taken and any(_led_to(each, event) for each in after):
+            continue
         suspect = found.setdefault(event.id, Suspect({}, []))
         suspect.events.append(event)
         suspect.who.update(dict.fromkeys(event.who))
@@ -84,6 +87,12 @@ def _by_symptom(case: LogCase) -> list[Suspect]:
         if same is not suspect:
             same.events += suspect.events
     return list(kept.values())
+
+
+def _led_to(one: Event, other: Event) -> bool:
+    """Whether a process says why it ends, and right below that it ends."""
+    below = other.line.number - one.line.number
+    return one.line.file == other.line.file and 0 < below <= NEAR and explains(one, other)
 
 
 def _explains_death(reason: Suspect, death: Suspect) -> bool:

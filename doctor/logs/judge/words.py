@@ -110,9 +110,11 @@ def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -
     card = event.sighting.taken.get("card")
     parties = parties or event.who or (event.by,)
     kinds = {key(each)[0] for each in parties}
+    local = event.sighting.taken.get("local_rank") or event.sighting.taken.get("local")
+    where = f" (local rank {local})" if local and all(each.rank is None for each in parties) else ""
     if kinds == {"file"}:
         title = f"device {card}: {title}" if card else title
-        return f"a rank {ended(event)}{about}" if event.kind in ENDS else title
+        return f"a rank{where} {ended(event)}{about}" if event.kind in ENDS else title
     of = who(parties)
     if card and not many(parties) and "device " not in of:
         of += f" (device {card})"
@@ -125,10 +127,7 @@ def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -
         of = f"{of} ({name})"
     said = ended(event) + about
     said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
-    local = event.sighting.taken.get("local_rank") or event.sighting.taken.get("local")
-    if local and all(each.rank is None for each in parties):
-        of += f" (local rank {local})"
-    return f"{of} {said}"
+    return f"{of}{where} {said}"
 
 
 def waited(waiters: Sequence[Party], event: Event, events: Sequence[Event]) -> str:

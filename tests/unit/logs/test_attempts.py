@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.explanation import Explanation, last_words
+from doctor.logs.explanation import Explanation, last_words, why_unknown
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import LogOutcome, Logs
 from doctor.logs.read import read
@@ -454,3 +454,19 @@ def test_a_beginning_that_never_ends_costs_no_more_than_a_hundred_cuts() -> None
     parts = [*cut(Window(text, 0, len(text), 1), head_of(text))]
     assert len(parts) == MOST
     assert b"".join(part.text for part, _ in parts) == text
+
+
+def test_how_the_attempt_before_an_undecided_one_ended_is_said_first(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(
+        "Epoch [1][1812/1950] lr: 1.0e-04, loss: 0.7595\n"
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 1 (pid: 20277)"
+        " of binary: /opt/python\n"
+        "INFO:torch.distributed.elastic.agent.server.api:[default] Worker group FAILED. 3/3 attempts left;"
+        " will restart worker group\n"
+        "INFO:torch.distributed.elastic.agent.server.api:[default] Rendezvous complete for workers. Result:\n"
+        "  restart_count=1\n"
+    )
+    said = why_unknown(Explanation(concluded(path), logs_of(path)))
+    ended = "attempt 1 of 2 failed: process 20277 (local rank 1) was killed (SIGKILL)"
+    assert said == f"The log does not say whether the last attempt went on; {ended}"

@@ -198,7 +198,11 @@ class _Shell(ShellWithScripts):
         numbered = [one.names for one in ranks if "RANK" in one.names]
         handed = {*re.findall(r"-x (\w+)(?=\s)", found.whole)}  # mpirun passes them on by their names
         lacks = sorted(_MEETING.difference(*numbered) if numbered else _MEETING & handed)
-        words = (word for one in self.lines for word in one.words)
+        words = [word for one in self.lines for word in one.words]
+        meets = any(_NAMES["meets"].fullmatch(word.partition("=")[0]) for word in words)
+        ssh = numbered and all(one.on for one in job) and not meets and "SendEnv" not in found.whole
+        lost = sorted({"MASTER_ADDR", "MASTER_PORT"} & self.exported.intersection(lacks)) if ssh else ()
+        yield from (found.shown(Slip("inside", name, ranks[0].line, needed=False)) for name in lost)
         yield from (slip for slip in found.not_set(words, lacks) if slip.name not in _OF_A_SHELL)
 
     def notice_braces(self) -> None:
@@ -455,7 +459,8 @@ class _Shell(ShellWithScripts):
         own = ["/tmp", "/dev/shm", *self.made]
         own += [to.rstrip("/") for name, to in pairwise(split) if _NAMES["written"].fullmatch(name)]
         contained = any("container-image" in word or word == "enroot" for word in line)
-        later = self.brings or any(each.command.program for each in self.lines)
+        ended = [each for each in self.lines if not each.background or each.wave < self.waits]
+        later = self.brings or any(each.command.program for each in ended)
         white = seen.get("HCCL_WHITELIST_DISABLE")
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])

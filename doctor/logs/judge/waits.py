@@ -43,8 +43,7 @@ def _one(case: LogCase, rank: int) -> Party:
 def without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """Blame the ranks whose log was read and has no time-out."""
     everybody = case.silent()
-    unseen = set(case.missing) - case.waiting
-    if not case.waiting or not everybody or len(unseen) > 2 * len(case.waiting):
+    if not case.waiting or not everybody or len(case.missing) > 2 * len(case.waiting):
         return None  # of too few is known what they did
     killed = {
         rank for each in case.of(SuspectKind.DIED) for rank in each.ranks if ("rank", rank) in case.stopped

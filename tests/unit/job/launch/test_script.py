@@ -167,3 +167,19 @@ def test_braces_count_down_too() -> None:
 
 def test_shift_drops_as_many_arguments_as_it_says() -> None:
     assert only('set -- a b c d\nshift 2\npython train.py "$1"').words[-1] == "c"
+
+
+LAUNCHED = "torchrun --nnodes=2 --node_rank={} --master_addr=node1 train.py --data-path /data/images"
+
+
+@pytest.mark.parametrize(
+    ("first", "needed"),
+    [
+        (f"ssh node1 'cd /job && {LAUNCHED.format(0)}' &", True),  # both run at once
+        (f"ssh node1 'cd /job && {LAUNCHED.format(0)}'", False),  # this may have made it
+        ("python prepare.py --out /data/images &\nwait", False),
+    ],
+)
+def test_data_that_no_earlier_program_made_must_be_there(first: str, needed: bool) -> None:
+    script = f"{first}\nssh node2 'cd /job && {LAUNCHED.format(1)}' &\nwait\n"
+    assert (("/data/images", "data") in read_script(script).needs) is needed

@@ -282,8 +282,10 @@ def crash(of: Suspect) -> object:
     """The signal that a program of its own sent itself, its launcher's file and the second, or the place."""
     head = of.head
     number = signal_of(head.sighting) if head else None
-    if head is None or number not in _CRASHES or (head.line.at is None and head.line.form is Form.MPI):
-        return None  # mpirun tells of one process, so two of them are of two runs
+    if head is None or number not in _CRASHES:
+        return None
+    if head.line.at is None and head.line.form is Form.MPI:  # Hydra tells of all, mpirun of one of a run
+        return (number, head.line.file) if head.id == "mpi-bad-termination" else None
     return number, head.line.file, head.line.number // 8 if head.line.at is None else -int(head.line.at)
 
 

@@ -189,7 +189,7 @@ def _then(case: LogCase, blame: LogBlame) -> str:
         return ""
     own = {None, *(each.sighting.taken.get("pci") for each in blame.events)}
     found = (each for each in case.of(SuspectKind.ROOT) if each.sighting.taken.get("pci") not in own)
-    devices = [each for each in found if explains(head, each)]
+    devices = [each for each in found if len(own) > 1 and explains(head, each)]
     return titled(devices) if devices else ""
 
 

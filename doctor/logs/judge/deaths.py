@@ -196,13 +196,11 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
     for party, line in own:
         mine = key(party, line.file)
         before = raised(line) in alike and line.number < after.get((party.rank, line.file), 0)
-        said = raised(line)
-        if said is None or mine in known or (party.rank in follow and not before):
+        if raised(line) is None or mine in known or (party.rank in follow and not before):
             continue
         death = next((each for each in deaths if not each.keys.isdisjoint((mine, key(party)))), None)
         death = deaths[0] if line in above else death
-        of_others = mine[0] != "host" or line.file in complain or OF_OTHERS.match(said)
-        if party.rank is None and death is None and of_others:
+        if party.rank is None and death is None and (mine[0] != "host" or line.file in complain):
             continue
         if death is not None:
             death.exceptions.append(line)

@@ -12,6 +12,8 @@ from doctor.logs.model import LogFile, LogLine, Party
 from doctor.logs.steps import says_success
 from doctor.model import Confidence
 
+FEW = 3
+"""The most lines of a file that is nothing but an exception."""
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: {0,8}\w")
 """torch writes the exception that ends a rank with its number in front."""
 _LAUNCHER = re.compile(
@@ -30,8 +32,8 @@ def own_exception(case: LogCase) -> LogBlame | None:
         command = len(case.odd) == 1 and said is not None and _COMMAND.match(said)
         if said is None or (OF_OTHERS.match(said) and not command):
             continue
-        alone = len(case.odd) == len(files) == 1 and not line.frames
-        if not (place or alone or _UNCAUGHT.search(line.text[:200])):
+        last = files[line.file].last if len(files) == 1 and files[line.file].lines <= FEW else None
+        if not (place or _UNCAUGHT.search(line.text[:200]) or (last and last.number == line.number)):
             continue
         if place and not command and _LAUNCHER.search(place["file"]):
             continue

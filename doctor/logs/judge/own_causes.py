@@ -92,7 +92,8 @@ def _by_symptom(case: LogCase) -> list[Suspect]:
 def _led_to(one: Event, other: Event) -> bool:
     """Whether a process says why it ends, and right below that it ends."""
     below = other.line.number - one.line.number
-    return one.line.file == other.line.file and 0 < below <= NEAR and explains(one, other)
+    whose = other.by.rank is None or other.by.rank in one.ranks
+    return one.line.file == other.line.file and 0 < below <= NEAR and whose and explains(one, other)
 
 
 def _explains_death(reason: Suspect, death: Suspect) -> bool:

@@ -8,7 +8,7 @@ from tests.exam.answers import answerer, read_all
 from tests.exam.cases import cases
 from tests.support.printed import ON_PAGES_OF_LOGS, assert_typable
 
-BAR = {"seen": {"right": 360, "false": 2}, "unseen": {"right": 262, "false": 2}}
+BAR = {"seen": {"right": 360, "false": 2}, "unseen": {"right": 264, "false": 2}}
 """Raise it with each rule that answers more of them."""
 
 

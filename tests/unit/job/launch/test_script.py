@@ -169,17 +169,35 @@ def test_shift_drops_as_many_arguments_as_it_says() -> None:
     assert only('set -- a b c d\nshift 2\npython train.py "$1"').words[-1] == "c"
 
 
-LAUNCHED = "torchrun --nnodes=2 --node_rank={} --master_addr=node1 train.py --data-path /data/images"
+LAUNCHED = "torchrun --nnodes=2 --node_rank={} --master_addr=node1 /job/train.py --data-path /data/images"
 
 
 @pytest.mark.parametrize(
-    ("first", "needed"),
+    ("script", "needed"),
     [
-        (f"ssh node1 'cd /job && {LAUNCHED.format(0)}' &", True),  # both run at once
-        (f"ssh node1 'cd /job && {LAUNCHED.format(0)}'", False),  # this may have made it
-        ("python prepare.py --out /data/images &\nwait", False),
+        (f"ssh node1 '{LAUNCHED.format(0)}' &\nssh node2 '{LAUNCHED.format(1)}' &\nwait", True),
+        (f"ssh node1 '{LAUNCHED.format(0)}'\nssh node2 '{LAUNCHED.format(1)}'", False),  # one after the other
+        (f"torchrun shards.py &\n{LAUNCHED.format('$1')}", True),
+        (f"torchrun shards.py &\nwait\n{LAUNCHED.format('$1')}", False),
     ],
 )
-def test_data_that_no_earlier_program_made_must_be_there(first: str, needed: bool) -> None:
-    script = f"{first}\nssh node2 'cd /job && {LAUNCHED.format(1)}' &\nwait\n"
-    assert (("/data/images", "data") in read_script(script).needs) is needed
+def test_data_that_no_earlier_program_made_must_be_there(script: str, needed: bool) -> None:
+    assert (("/data/images", "data") in read_script(f"{script}\n").needs) is needed
+
+
+ALONE = "export MASTER_ADDR=node1\nssh node1 '{0}RANK=0 WORLD_SIZE=2 MASTER_PORT=1 python t.py{1}' &\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "lost"),
+    [
+        (ALONE.format("", ""), ["MASTER_ADDR"]),
+        (ALONE.format("MASTER_ADDR=node1 ", ""), []),
+        (ALONE.format("", " --init_method=tcp://node1:1"), []),
+        (ALONE.format("", "").replace("ssh", "ssh -o SendEnv=MASTER_ADDR"), []),
+        (ALONE.format("", "").replace("ssh node1", "bash -c"), []),
+        (ALONE.format("", "").replace("ssh node1", "docker exec job bash -c"), []),
+    ],
+)
+def test_what_ssh_does_not_carry_to_ranks(script: str, lost: list[str]) -> None:
+    assert [slip.name for slip in read_script(script).slips if slip.kind == "inside"] == lost

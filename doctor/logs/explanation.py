@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
+from doctor.logs.judge.deaths import raised
 from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Logs, Party
 from doctor.logs.naming import short_names
 from doctor.logs.search import LogSearch, read_instead
@@ -20,6 +21,8 @@ _MEETS = ("torch", "mindspore")
 """Families of symptoms whose port is the port of the rendezvous."""
 ALONE = "no check of a single host can show it"
 NO_TIME = "time not known"
+MOST = 200
+"""The most characters of a line that a headline repeats."""
 HOSTS = "HOSTS"
 """Placeholder in a command if no log names a host."""
 
@@ -36,6 +39,10 @@ _KILLED = re.compile(
     r"^\W{0,8}(?:\d{1,3}\]\W{1,8}\d{1,9} )?(?:Killed|killed(?= {4})|已杀死)(?:: 9)?(?:\W{0,8}$| {4})"
 )
 """What a shell writes of a program that SIGKILL ended."""
+_HEAD = re.compile(
+    r"(?:.{0,90} NCCL WARN |(?:\[rank\d+\]:|[\[(]?\d{4}[-/]\d\d[-/]\d\d[ T_-][\d:.,+Z-]*[\])]?)[\s:-]*){0,3}"
+)
+"""When a line was written, and by whom: in a headline its writer would seem to be accused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +221,13 @@ def why_unknown(explained: Explanation) -> str:
     if found.charges and not found.odd:
         return headline(found.charges[0])
     if found.odd:
-        killed = _KILLED.search(found.odd[0].text) is not None
-        return "A program was killed (SIGKILL), and the log does not say by whom" if killed else wrong
+        if _KILLED.search((line := found.odd[0]).text):
+            return "A program was killed (SIGKILL), and the log does not say by whom"
+        text = raised(line) or " ".join((line.text, *line.rest[: line.text.endswith(":")]))
+        said = _HEAD.sub("", " ".join(text.split()), 1)
+        return (
+            f"No rule knows the cause; most telling: {said if len(said) <= MOST else f'{said[: MOST - 1]}…'}"
+        )
     if explained.in_vain:
         return no_log_of_a_job(explained)
     if not any(file.lines for file in explained.logs.files):

@@ -10,6 +10,7 @@ from doctor.logs.explanation import (
     headline,
     last_words,
     named_word,
+    place_of,
     told_at,
     whom,
     why_unknown,
@@ -133,7 +134,10 @@ def _most_telling(explained: Explanation, quotes: _Quotes) -> Iterator[Row]:
     """The line to look at first, who wrote it, and why this one."""
     found = explained.conclusion
     if found.odd:
-        yield Row("look at", quotes.of(found.odd[:1], 1), RowForm.QUOTED)
+        line = found.odd[0]
+        whole = not line.rest and why_unknown(explained).endswith(" ".join(line.text.split()))
+        at = quotes.of((line,), 1)[0]
+        yield Row("look at", (at[: len(place_of(line))] if whole else at,), RowForm.QUOTED)
         by = whom((found.odd[0].who,))
         why = "; ".join(filter(None, (f"{by} wrote it" if by else "", found.telling)))
         yield Row("because", (why,) if why else ())

@@ -22,7 +22,7 @@ _ROWS, _VALUES = ([row.split(": ", 1) for row in rows] for rows in table(__file_
 REPORTERS = {Form(form): name for form, name in _ROWS}
 """Who writes the lines of a form. Anybody may write a plain line."""
 _OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED)
-_OF_THINGS = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.CONFIRMS, SuspectKind.AFTER)
+_OF_THINGS = tuple(map(SuspectKind, ["root", "link", "confirms", "after", "scheduler"]))
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _NAMED = dict(_VALUES)
 """The values that a sentence names, and how."""
@@ -32,8 +32,13 @@ _THING = re.compile(
     r"|(?<![\d.])(?P<address>(?:[1-9]\d|1\d\d|2[0-5]\d)(?:\.\d{1,3}){3}(?![\w.])(?::\d{1,5}|(?=<\d{1,5}>))?)"
     r"|(?<![:=])[\"'](?P<word>(?=--\w|[^\"']{0,80}[./_\d])(?!/|\d{4}-\d\d-|[0-9a-f]{16}|[^\"']*\.py[\"'])"
     r"(?![^\"']*(?:::|\.[a-z]{1,3}:\d))[\w./:@+-]{2,80})[\"'](?!:)"
+    r"|(?<![\w./@-])(?P<end>(?<!\[)[a-z_][\w-]{0,30}@[a-z](?![\w.]*\.(?:so|com)\b)[\w.-]{1,60}\w|(?!rank)(?=[a-z.]{0,60}[\d-])"
+    r"[a-z][\w-]{1,60}(?:\.[\w-]{4,60}){0,5}\]?:\d{4,5})(?![\w.:@-])"
+    r"|\b[Dd]evice(?:[_ ]?[iI][dD])?(?:[=:] ?| )(?P<device>\d{1,3})(?![\w.:/-])"
+    r"|\b(?:driver|queue|partition|interface|account|user|pod|image|option|volume|container)s?:? "
+    r"\\?[\"'](?P<named>[\w./:@+-]{2,80}?)\\?[\"']"
 )
-"""What a line names: a file, an address, a word in quotes."""
+"""What a line names: a file, an address, a word in quotes, a port of a host, a user, a device."""
 _LABELS = re.compile(r"(?:\S{1,80}: )*")
 """Who writes, in front of a line."""
 _MOST_THINGS = 2
@@ -181,9 +186,12 @@ def _things(event: Event) -> Iterator[str]:
     literals = (word for each in symptom.patterns for word in each)
     others = (value for name, value in event.sighting.taken.items() if name.startswith("other"))
     places = _places((*event.who, *event.peers))
-    known = "\n".join((symptom.title, *literals, *others, *places))
+    parts = [f"device {each.device}\n{each.host}:{each.pid}" for each in (event.by, *event.who)]
+    parts.append(f"device {event.sighting.taken.get('card')}")
+    known = "\n".join((symptom.title, *literals, *others, *places, *parts))
     for found in _THING.finditer(line):
-        thing = found["path"] or found["address"] or found["word"]
+        thing = next(filter(None, found.groups()))
+        thing = f"device {thing}" if found["device"] else thing.replace("]", "")
         speaks = _LABELS.fullmatch(line[: found.start()]) and line[found.end() :].startswith(":")
         if not (speaks or thing in known):
             yield thing

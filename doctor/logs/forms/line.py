@@ -16,7 +16,10 @@ _AMERICAN = re.compile(
     r"[\s\[(]{0,3}(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4})[ ,]{1,2}"
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?"
 )
-_LEVEL = re.compile(r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG)(?=[\]\s|):,-]|$)")
+_LEVEL = re.compile(
+    r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG"
+    r"|(?<=\[)[DIWECF](?= (?:\d{4}-\d\d-\d\d |\d{6} )?\d\d:\d\d:\d\d))(?=[\]\s|):,-]|$)"
+)
 _QUOTES = table(__file__, "line.txt")[0]
 """With these words vLLM's engine reports the error of a worker, which it does not name."""
 _VLLM = re.compile(

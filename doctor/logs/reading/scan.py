@@ -62,6 +62,7 @@ _SAYS = re.compile(r"[A-Z](?!.*[$#%]$)|[-*] |\(\d|\d{1,2}[.)] ")
 MOST_AFTER = 40
 """The most lines after the exception that ended a program."""
 BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
+_BEGINS = "Traceback (most recent"
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 """torch's prefix of an uncaught exception."""
 MOST_SEARCHED = 200
@@ -368,8 +369,8 @@ class _Scanner:
         if any(map(text.__contains__, MISSED)):
             text = with_tasks(text, around.below())
         decided = self._decide(text, facts)
-        raised = facts.form is Form.PYTHON and stacks.NO_SPACE not in text
-        if decided and raised and _ignored(text, facts, around.above()):
+        raised = (facts.form is Form.PYTHON or indented) and stacks.NO_SPACE not in text
+        if decided and raised and self._ignored(text, facts, around.above()):
             return True
         if decided:
             self._seen(decided, number, text, facts, around)
@@ -511,7 +512,7 @@ class _Scanner:
         """Whether Python ignored the exception, or the next line is a log record, errors aside: then
         the script goes on. Steps below prove less: the judge weighs them.
         """
-        if _ignored(text, facts, above):
+        if self._ignored(text, facts, above):
             return True
         prefix = text[: facts.start]
         for line in [each for each in below if self._parse(each).level not in ("ERROR", "FATAL")]:
@@ -520,6 +521,18 @@ class _Scanner:
                 ends = "sigkill_handler]" in line  # DeepSpeed's launcher ends the others
                 return after.form is Form.PLAIN and after.headed and not (ends or says_step(line))
         return False
+
+    def _ignored(self, text: str, facts: LineFacts, above: Sequence[str]) -> bool:
+        """Whether Python says over the traceback that it ignores the exception, because the program is ending,
+        or a logger warns there and indents it.
+        """
+        prefix = text[: facts.prefix]
+        own = [line for line in above if line.startswith(prefix)]
+        if _headed(own, "Exception ignored in", "Error in atexit._run_exitfuncs"):
+            return True
+        block = [*takewhile(lambda line: line[len(prefix) :][:1].isspace(), own)]
+        begin = next((place for place, line in enumerate(block, 1) if _BEGINS in line), len(own))
+        return begin < len(own) and self._parse(own[begin]).level == "WARN"
 
     def _made(self, number: int, text: str, facts: LineFacts) -> LogLine:
         return LogLine(
@@ -581,13 +594,7 @@ def _with_frames(line: LogLine, text: str, facts: LineFacts, above: Callable[[],
     return replace(line, frames=tuple(redact(each)[:KEPT] for each in frames)) if frames else line
 
 
-def _ignored(text: str, facts: LineFacts, above: Sequence[str]) -> bool:
-    """Whether Python says over the traceback that it ignores the exception: the program is ending."""
-    own = [line for line in above if line.startswith(text[: facts.prefix])]
-    return _headed(own, "Exception ignored in", "Error in atexit._run_exitfuncs")
-
-
 def _headed(above: Sequence[str], *words: str) -> bool:
     """Whether such words stand in the line over the exception below these lines, or over its traceback."""
-    begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), -1)
+    begin = next((place for place, line in enumerate(above) if _BEGINS in line), -1)
     return any(each in line for line in above[max(begin, 0) : begin + 2] for each in words)

@@ -23,7 +23,7 @@ _LEVEL = re.compile(
 _QUOTES = table(__file__, "line.txt")[0]
 """With these words vLLM's engine reports the error of a worker, which it does not name."""
 _VLLM = re.compile(
-    r"(?P<level>ERROR|WARNING|INFO|DEBUG|CRITICAL) (?P<month>\d\d)-(?P<day>\d\d) "
+    r"(?:\[Stage-\d{1,4}\] )?(?P<level>ERROR|WARNING|INFO|DEBUG|CRITICAL) (?P<month>\d\d)-(?P<day>\d\d) "
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d) \[?[\w./-]{1,200}:\d{1,6}\] ?"
 )
 _REQUEST = re.compile(r"\bserving(?:_\w{1,40})?\.py:")

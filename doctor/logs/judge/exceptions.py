@@ -6,6 +6,7 @@ from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import OF_OTHERS, PLACE, raised
 from doctor.logs.judge.event import LAST_WORDS
+from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import apart, key
 from doctor.logs.judge.words import who
 from doctor.logs.model import LogFile, LogLine, Party
@@ -37,7 +38,9 @@ def own_exception(case: LogCase) -> LogBlame | None:
             continue
         if place and not command and _LAUNCHER.search(place["file"]):
             continue
-        if not _ends(party, line, files[line.file]):
+        others = case.of(SuspectKind.CONFIRMS)  # who says that a process failed
+        told = any(each.line.file == line.file and each.line.number > line.number for each in others)
+        if not _ends(party, line, files[line.file], told):
             continue
         named = (party,) if key(party)[0] != "file" else ()
         says = f"{who(named)} ended with an exception of the program: {said}"
@@ -48,14 +51,16 @@ def own_exception(case: LogCase) -> LogBlame | None:
     return None
 
 
-def _ends(party: Party, line: LogLine, file: LogFile) -> bool:
-    """Whether it is the last that its writer says: torch marks uncaught exceptions with the rank."""
+def _ends(party: Party, line: LogLine, file: LogFile, told: bool) -> bool:
+    """Whether it is the last that its writer says: torch marks uncaught exceptions with the rank. `told`: others
+    say below it that a process failed.
+    """
     if line.final:  # below it, at most a bar is printed again
         return True
     if any(step.number > line.number and not apart(party, step.who) for step in file.progress):
         return False
-    if party.rank is not None or file.last is None:
+    if party.rank is not None or file.last is None or told:
         return True
     end = raised(file.last)
-    same = end is not None and end in line.text
+    same = (end is not None and end in line.text) or file.last.text in line.rest
     return not says_success(file.last.text) and (same or file.lines - line.number < LAST_WORDS)

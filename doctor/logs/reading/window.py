@@ -127,6 +127,7 @@ _MOST = 40
 _COUNT = re.compile(rb"(?:\d/\d{1,12}|\dit) \[")
 """The count of a progress bar, and the beginning of its times and its rate."""
 _RATE = re.compile(rb"[a-zA-Z]/s|s/[a-zA-Z]")
+_GLUED = re.compile(rb"[^\s,\]]|\s{1,9}\d{1,3}%\|")
 _BRACKET = 600
 """The most bytes between the brackets of a progress bar."""
 _SLURM = re.compile(
@@ -271,8 +272,7 @@ def _bar_ends(part: bytes) -> list[int]:
         if not end:
             break
         begin = max(begin, after, end - _BRACKET)
-        glued = part[end : end + 1]
-        if glued and glued not in b",]" and not glued.isspace() and _COUNT.search(part, begin, rate.start()):
+        if _GLUED.match(part, end) and _COUNT.search(part, begin, rate.start()):
             ends.append(end)
         after = end
     return ends

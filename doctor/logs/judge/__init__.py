@@ -187,10 +187,15 @@ def _then(case: LogCase, blame: LogBlame) -> str:
     head = blame.events[0] if blame.events else None
     if head is None or head.line.form is not Form.KERNEL:
         return ""
-    own = {None, *(each.sighting.taken.get("pci") for each in blame.events)}
-    found = (each for each in case.of(SuspectKind.ROOT) if each.sighting.taken.get("pci") not in own)
+    own = {"", *map(_pci, blame.events)}
+    found = (each for each in case.of(SuspectKind.ROOT) if _pci(each) not in own)
     devices = [each for each in found if len(own) > 1 and explains(head, each)]
     return titled(devices) if devices else ""
+
+
+def _pci(event: Event) -> str:
+    """The address of its device without the function, as the tools of vendors spell it."""
+    return event.sighting.taken.get("pci", "").lower().removesuffix(".0")
 
 
 def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[LogCause]:

@@ -39,7 +39,7 @@ def own_exception(case: LogCase) -> LogBlame | None:
         if place and not command and _LAUNCHER.search(place["file"]):
             continue
         others = case.of(SuspectKind.CONFIRMS)  # who says that a process failed
-        told = any(each.line.file == line.file and each.line.number > line.number for each in others)
+        told = any(each.line.file == line.file and each.sighting.last.number > line.number for each in others)
         if not _ends(party, line, files[line.file], told):
             continue
         named = (party,) if key(party)[0] != "file" else ()

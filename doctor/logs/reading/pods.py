@@ -38,6 +38,8 @@ def pod_of(text: str, above: Iterable[str]) -> Mapping[str, str]:
             return {"which_pod": own["pod"], **node}
         of_one = _EVENT.match(text) is not None
         named = (each["value"] for each in map(_FIELD.match, above) if each and each["key"] == "Name")
+        if of_one and placed and "BackOff" not in text:
+            return {"which_pod": placed[0]["pod"], "guilty_host": placed[0]["node"]}
         name = placed[0]["pod"] if placed else next(named, "")
         return {"which_pod": name} if of_one and name else found
     for line in above:

@@ -40,11 +40,11 @@ HIDES = ", which hides Python's own module"
 ELSEWHERE = ("data", "env", "model", "module", "search", "imports")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
 in which Python only searches."""
-BROUGHT = ("read", "configured", "file", "volume", "hosts", *ELSEWHERE)
+BROUGHT = ("read", "configured", "file", "log", "volume", "hosts", *ELSEWHERE)
 """What the script, or somebody else, may bring before it is read."""
 SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")
 """Folders of any machine and any container."""
-HOME, PATH, PORT = "$HOME", "$PATH", "$PORT"
+HOME, PATH, PORT, USER = "$HOME", "$PATH", "$PORT", "$USER"
 OWN = "a folder with its own "
 """The state of a folder that brings libraries: in PYTHONPATH, before those of the environment."""
 LEFT = "there already"
@@ -59,7 +59,7 @@ def _ask_needed(ask: Ask) -> str:
     """By a process that nobody waits for, as with rank tables: a dead file system must not hold up others."""
     if not ask.paths:
         return ""
-    parts = (path.partition(path[:5] if path.startswith((PATH, PORT)) else HOME) for path in ask.paths)
+    parts = (path.partition(path[:5] if path.startswith((PATH, PORT, USER)) else HOME) for path in ask.paths)
     looks = "\n".join(f"l {quote(path or there)} '{start}'" for path, start, there in parts)
     return _LOOK.replace("@looks@", looks)
 
@@ -68,7 +68,7 @@ def _states(capture: Capture) -> Mapping[str, str]:
     lines = capture.stdout.splitlines()
     if lines and lines[-1] != "looked":
         raise UnreadableOutput("the look at the files did not end")
-    found = (re.fullmatch(r"(= )?(.*?)((?:\$HOME|\$PATH|\$PORT)?/.*)", line) for line in lines)
+    found = (re.fullmatch(r"(= )?(.*?)((?:\$(?:HOME|PATH|PORT|USER))?/.*)", line) for line in lines)
     return {f"{each[1] or ''}{each[3]}": each[2].strip() or "missing" for each in found if each}
 
 
@@ -159,7 +159,10 @@ def launch_files_missing(
                 if not everywhere and kind == "hosts":
                     continue  # the host that starts the others has it
                 if everywhere and (
-                    state == "empty" or path in of_devices or (kind in ELSEWHERE and not near)
+                    launch.scheduled
+                    or state == "empty"
+                    or path in of_devices
+                    or (kind in ELSEWHERE and not near)
                 ):
                     continue  # launch-devices-absent tells of the devices
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
@@ -284,6 +287,9 @@ def _told(path: str, kind: str, state: str) -> tuple[str, str, str]:
     if path.startswith(PORT):
         named = f"port {path.removeprefix(f'{PORT}/')}"
         return f"nothing listens at the port of ssh that the launch names ({named})", "sshd", named
+    if path.startswith(USER):
+        named = f"user {path.removeprefix(f'{USER}/')}"
+        return f"the {named} of the launch does not exist", f"{named}, on every host", named
     if kind == "init":
         return "a file by which ranks meet is there already", f"no {path}", path
     what = "a part of the machine" if kind == "machine" else "a file"
@@ -324,6 +330,8 @@ def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
             "ss -ltn",
             remark("leave the option of the port out, or start the sshd of the job's containers"),
         )
+    if path.startswith("user "):
+        return (f"id {path[5:]}", remark("create the user with the same uid as on the other hosts"))
     if state == LEFT:
         return (f"ls -l {_quoted(path)}", remark("remove it if no job that runs uses it"))
     if "/" not in path:

@@ -397,7 +397,7 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"type {_plain(words)}",
         ),
         "behind": (
-            f"options of the launcher stand behind {like}: they go to it, and each host trains alone",
+            f"options of the launcher stand behind {like}: they go to it, and the hosts do not meet",
             f"the options before {like}",
             f"move {words} before {like}",
         ),

@@ -97,6 +97,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = lambda _: {}, alloca
         slips=tuple(each for one in read for each in one.slips),
         needs=tuple(dict.fromkeys(each for one in read for each in one.needs))[:MOST_NEEDS],
         configs=tuple(dict.fromkeys(each for one in read for each in one.configs)),
+        scheduled=any(each.scheduled for each in read),
         sizes=_agreed(sizes),
     )
 
@@ -208,7 +209,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     said += misspelled(text)
     if lines:
         said += misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))
-        said += [Slip(kind, "", 0, path) for path, kind in needs if kind and not scheduled]
+        said += [Slip(kind, "", 0, path) for path, kind in needs if kind]
     slips = tuple(
         replace(each, file=each.file or name, words=redact(each.words), like=redact(each.like))
         for each in said
@@ -225,7 +226,8 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         mentioned=mentions,
         slips=slips,
         sizes=_agreed(sizes),
-        needs=() if scheduled else (*(path for path, _ in needs if lines), *filter(None, paths)),
+        needs=(*(path for path, _ in needs if lines), *filter(None, paths)),
+        scheduled=scheduled,
         configs=tuple(path for one in lines if (path := _configured(one, script.text)) and "$" not in path),
     )
 

@@ -197,16 +197,18 @@ def _fewer_nodes(lines: Sequence[ShellCommand], text: str, script: ShellScript) 
 
 
 def _behind(one: ShellCommand) -> Iterator[Slip]:
-    """Options of the launcher that stand behind its program, if it does not say for how many hosts it is."""
+    """Options of the launcher that stand behind its program, if without them it does not know its hosts."""
     known, given = one.command.launcher, one.command.options
     at = next((n for n, word in enumerate(one.words) if program_name(word) == one.command.program), 0)
-    if known is None or known.outer or not at or given.keys() & {"nnodes", "hosts", "hostfile", "include"}:
+    if known is None or known.outer or not at or given.keys() & {"hosts", "hostfile", "include"}:
         return
     own = {full for full, called in known.options.values.items() if re.match("n|master_|rdzv_|ranks", called)}
     words = " ".join(one.words[at + 1 :]).replace("=", " ").split()
     names = [word for word in words if word[:2] == "--" and word[2:].replace("-", "_") in own]
     nodes = re.search(rf"{known.options.spelled('nnodes')} (\S+)".replace("_", "[_-]"), " ".join(words))
-    if len(names) > 1 and nodes and nodes[1] != "1":
+    lacks = "--master" in " ".join(names) and not given.keys() & {"master_addr", "rdzv_endpoint"}
+    number = given.get("nnodes") if "nnodes" in given else nodes[1] if nodes else "1"
+    if len(names) > 1 and number != "1" and (lacks or "nnodes" not in given):
         yield Slip("behind", "", one.line, " ".join(names), like=one.command.program)
 
 

@@ -88,7 +88,7 @@ class Launch:
     be read, and other jobs. `met`: its ranks have found each other. `mentioned`: the ports and addresses in
     its text, used or not. `slips`: what its scripts say otherwise than it is meant. `sizes`: those of the
     model and its groups, by the keys of a parallel plan. `needs`: the paths that every host must have,
-    and `configs` those of its launchers' configurations.
+    and `configs` those of its launchers' configurations. `scheduled`: a scheduler chooses its hosts.
     """
 
     name: str
@@ -103,6 +103,7 @@ class Launch:
     sizes: Mapping[str, int] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     configs: tuple[str, ...] = ()
+    scheduled: bool = False
 
     @property
     def python(self) -> str | None:

@@ -36,7 +36,7 @@ _ENDS = frozenset({"wait", "kill", "pkill", "killall", "fg"})
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
 _IMAGES = (".sif", ".simg", ".sqsh")
-_PATH = re.compile(r"(?:\$(?:HOME|PATH|PORT(?=/[0-9]{1,5}$)))?/[\w./@+,=:-]{1,400}")
+_PATH = re.compile(r"(?:\$(?:HOME|PATH|USER|PORT(?=/[0-9]{1,5}$)))?/[\w./@+,=:-]{1,400}")
 _TOLD = sections(__file__, "needs.txt")
 _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
@@ -86,7 +86,7 @@ def _may_be_made(path: str, kind: str, text: str) -> bool:
     """Whether a line of the script may create this path or a folder above it, or go on without it."""
     by = _MADE_BY.get(kind, "(?!)").replace("@NAME@", re.escape(path.rpartition("/")[2]))
     may = re.search(by, text) is not None
-    if may or kind in ("out", "init", "command"):
+    if may or kind in ("out", "init", "command", "log"):
         return may
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:]))).replace(r"\$HOME", r"(?:~|\$\{?HOME\}?)")
@@ -310,7 +310,7 @@ class _Shell(ShellWithScripts):
         elif line[0] in (".", "source") and len(line) > 1:
             self._need([line[1], expand.moved(self.values.get(expand.FOLDER), line[1]) or ""])
             self.source(line[1], words[0].line)
-            self._activate(line[1:])
+            self._activate([expand.moved(self.values.get(expand.FOLDER), line[1]) or line[1], *line[2:]])
         elif line[0] in ("conda", "mamba", "micromamba") and line[1:2] == ("activate",):
             self._activate(line[1:])
         elif line[0] == "eval":
@@ -422,7 +422,10 @@ class _Shell(ShellWithScripts):
         """Keep the command if it may start ranks."""
         unknown = bare_program(line) and not _NAMES["idle"].fullmatch(program_name(line[0]))
         known = any(map(_NAMES["brings"].fullmatch, map(program_name, line)))
-        self.brings |= read_command(line) is None and bool(unknown or known)
+        before, self.brings = (
+            self.brings,
+            self.brings or (read_command(line) is None and bool(unknown or known)),
+        )
         line = (*self._by_variables(prefix, line), *line)
         if (self.prefix and read_command(line) is None) or (line[0] == "command" and "-v" in line[1:2]):
             return
@@ -441,6 +444,7 @@ class _Shell(ShellWithScripts):
                 self.last = " ".join(line[:_SHOWN]) if program else self.last
                 return
             command = LaunchCommand(None, {}, program, shown=(program,))
+            self.brings = before
         seen = {name: self.values[name] for name in sorted(self.exported) if name in self.values}
         given = {name: None if "$" in text else text for name, text in command.sets.items()}
         seen.update({name: value for name, value in (*prefix.items(), *given.items()) if is_kept(name)})
@@ -450,6 +454,11 @@ class _Shell(ShellWithScripts):
         choices = [f for f in self.frames if f.kind in ("if", "case", "list")]
         goes_out = command.launcher is not None and command.launcher.hosts_besides
         here = [] if goes_out else [line[0], folder if isinstance(folder, str) else self.gone]
+        if bare and here and "/" in line[0]:
+            self._need([expand.moved(folder, here.pop(0) or "") or ""], "run")
+        targets = (str(expand.one(word.parts, self.values)) for word in self.written if here)
+        logs = [to.rpartition("/")[0] for to in targets if "/" in to and not to.startswith("/dev/")]
+        self._need([expand.moved(folder, to) or "" for to in logs], "log")
         python = next((word for word in line if is_python(program_name(word))), "python")
         beside = "" if "/" in line[0] or not self.environment else f"{self.environment}/bin/python"
         named = python if "/" in python else beside
@@ -467,6 +476,7 @@ class _Shell(ShellWithScripts):
         starts = next((w for w in line if is_known(w) or is_python(program_name(w))), line[0])
         by_name = self.by_ssh and "/" not in starts and not _NAMES["finds"].search(self.by_ssh)
         self._need([f"$PATH/{starts}"] if by_name else (), "command")
+        self._need((f"$USER/{name}" for name in _NAMES["user"].findall(self.by_ssh)), "machine")
         before = takewhile(lambda word: not word.endswith(".py"), line)
         said = " ".join((*before, *(f"{name}={to}" for name, to in seen.items()), ""))
         self._need((path + each for path, words in _MACHINE for each in words.findall(said)), "machine")

@@ -14,10 +14,11 @@ _NAME = re.compile(r"[A-Za-z_][\w:.-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """Words without redirections, and the mark that ends them."""
+    """Words without redirections, and the mark that ends them. `written`: the files that its output goes to."""
 
     words: tuple[Word, ...]
     end: str
+    written: tuple[Word, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +60,24 @@ def blocks(found: Sequence[Word | Separator]) -> Blocks:
 def _commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
     """The simple commands. The items of a list follow its name."""
     words: list[Word] = []
-    skip = False
+    written: list[Word] = []
+    skip = ""
     for item in found:
         if isinstance(item, Word):
             if not skip:
                 words.append(item)
-            skip = False
-        elif item.text == "redirection":
-            skip = True
+            elif skip.removesuffix("|") in (">", ">>", "&>", "&>>"):
+                written.append(item)
+            skip = ""
+        elif item.text.startswith("redirection"):
+            skip = item.text.partition(" ")[2]
         elif item.text == ")list":
             words.append(Word((WordPart("text", ")list", ")list"),), item.line))
         else:
-            skip = False
-            yield SimpleCommand(tuple(words), item.text)
-            words = []
-    yield SimpleCommand(tuple(words), "\n")
+            skip = ""
+            yield SimpleCommand(tuple(words), item.text, tuple(written))
+            words, written = [], []
+    yield SimpleCommand(tuple(words), "\n", tuple(written))
 
 
 def _with_done(commands: list[SimpleCommand]) -> list[SimpleCommand]:
@@ -93,7 +97,7 @@ def _with_done(commands: list[SimpleCommand]) -> list[SimpleCommand]:
             elif word.plain == "}" and at == 0 and opened and opened.pop():
                 words[at] = _reserved("done", word)
         head = (counted and len(words) == 2) or (head and not words)
-        commands[place] = SimpleCommand(tuple(words), command.end)
+        commands[place] = SimpleCommand(tuple(words), command.end, command.written)
     return commands
 
 

@@ -92,6 +92,7 @@ class ShellFlow(ShellState):
         self.backgrounds = 0
         self.passed = 0
         self.leaving = ""
+        self.written: tuple[Word, ...] = ()
         self.negated = False
         self.counted: set[str] = set()
 
@@ -115,6 +116,7 @@ class ShellFlow(ShellState):
             if len(self.lines) >= _MOST_LINES or len(self.values) > _MOST_VARIABLES:
                 line = command.words[0].line if command.words else 1
                 raise ShellError(line, "it is too long for a launch script")
+            self.written = command.written
             if command.end == "(":
                 groups.append((len(self.lines), self.passed))
             if command.words and command.words[0].plain == "}" and self.braces:

@@ -145,7 +145,7 @@ class _TokenReader:
                 self._over(len(end[0]))
                 self._give_to_shell(self._document(end[2], match[0] == "<<-", bool(end[1])))
                 return True
-        self._mark("redirection", len(match[0]))
+        self._mark(f"redirection {match[0]}", len(match[0]))
         return True
 
     def _document(self, end: str, tabs: bool, quoted: bool) -> Word:

@@ -46,7 +46,9 @@ class Slip:
     def path(self) -> str:
         """What the hosts are asked for."""
         return (
-            self.words if not self.name and re.fullmatch(r"(?:\$(?:HOME|PATH|PORT))?/\S*", self.words) else ""
+            self.words
+            if not self.name and re.fullmatch(r"(?:\$(?:HOME|PATH|PORT|USER))?/\S*", self.words)
+            else ""
         )
 
 

@@ -149,7 +149,7 @@ def launch_hosts(
             *_one_address(names, plan),
             *_others(names, plan, in_pods),
             *_too_few_slots(names),
-            *_not_divided(names),
+            *{found.actual: found for found in _not_divided(names)}.values(),
         ):
             if isinstance(found, Problem):
                 unsure = any(each.hosts and each.hosts_change for each in launch.told)

@@ -33,7 +33,11 @@ def test_who_only_waited_or_was_left_is_not_named(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("last", "says"), [("**Killed**", "A program was killed (SIGKILL)"), ("Aborted", "No rule knows the cause; most telling: Aborted")]
+    ("last", "says"),
+    [
+        ("**Killed**", "A program was killed (SIGKILL)"),
+        ("Aborted", "No rule knows the cause; most telling: Aborted"),
+    ],
 )
 def test_what_a_shell_says_of_an_end(last: str, says: str, tmp_path: Path) -> None:
     explained = Explanation(pasted(tmp_path, f"iter 143, loss 0.61\niter 144, loss 0.58\n{last}\n"))

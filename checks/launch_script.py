@@ -260,7 +260,7 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
         expected=expected,
         actual=f"{slip.words}, in line {slip.line} of {slip.file}"
         + (f": {slip.like}" * (slip.kind in ("same", "later"))),
-        subject=f"{slip.file if slip.file and not slip.name else launch.name}: {slip.name or f'line {slip.line}'}",
+        subject=f"{launch.name if slip.name else slip.file}: {slip.name or f'line {slip.line}'}",
         severity=None if slip.needed else Severity.WARN,
         confidence=Confidence.CERTAIN if slip.kind in BY_SHELL else Confidence.STRONG,
         evidence=(Evidence(f"{slip.file}:{slip.line}", slip.words),),

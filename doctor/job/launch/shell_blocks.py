@@ -14,7 +14,7 @@ _NAME = re.compile(r"[A-Za-z_][\w:.-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """Words without redirections, and the mark that ends them. `written`: the files that its output goes to."""
+    """Words without redirections, and the mark that ends them. `written`: where its output goes."""
 
     words: tuple[Word, ...]
     end: str

@@ -11,31 +11,10 @@ from doctor.logs.forms.times import DATED, Clock
 from doctor.logs.forms.torch import torch
 from doctor.text.hostprogram import table
 
-_DATED = re.compile(rf"[\s\[(|<]{{0,3}}{DATED}")
-_AMERICAN = re.compile(
-    r"[\s\[(]{0,3}(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4})[ ,]{1,2}"
-    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?"
-)
-_LEVEL = re.compile(
-    r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG"
-    r"|(?<=\[)[DIWECF](?= (?:\d{4}-\d\d-\d\d |\d{6} )?\d\d:\d\d:\d\d))(?=[\]\s|):,-]|$)"
-)
-_QUOTES = table(__file__, "line.txt")[0]
+_QUOTES, (_, *_ROWS) = table(__file__, "line.txt")
 """With these words vLLM's engine reports the error of a worker, which it does not name."""
-_VLLM = re.compile(
-    r"(?:\[Stage-\d{1,4}\] )?(?P<level>ERROR|WARNING|INFO|DEBUG|CRITICAL) (?P<month>\d\d)-(?P<day>\d\d) "
-    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d) \[?[\w./-]{1,200}:\d{1,6}\] ?"
-)
-_REQUEST = re.compile(r"\bserving(?:_\w{1,40})?\.py:")
-"""The files of vLLM's server that report a bad request."""
-_RAY = re.compile(
-    rf"\[{DATED} (?P<level>[DIWECF]) (?P<pid>\d{{1,9}}) \d{{1,9}}\] "
-    r"(?:\((?:(?P<daemon>raylet|gcs_server)|\w{1,40})\) )?(?:[\w./-]{1,200}:\d{1,6}: ?)?"
-)
-_TAG = re.compile(
-    r"(?:[]|:-] ?)?(?:\[[Rr]ank[ =:]{0,2}(?P<rank>\d{1,6})(?:/\d{1,6})?\][:|]? ?(?:\| )?"
-    r"|[Rr]ank[ =:]?(?P<column>\d{1,6})(?:/\d{1,6}(?=[ :])| ?(?=\|)) ?[|:]? ?)"
-    r"|(?<=\d) (?:DP0 )?(?:PP0 )?TP(?P<tensor>\d{1,4})(?: EP\d{1,4})?\] ?"
+_DATED, _AMERICAN, _LEVEL, _VLLM, _REQUEST, _RAY, _TAG = (
+    re.compile(row.partition(": ")[2].replace("@DATED@", DATED)) for row in _ROWS
 )
 _AHEAD = 120
 """A Python logger writes the level within this number of characters."""

@@ -17,41 +17,11 @@ LEAST_LINES = 3
 """Fewer lines show no layout."""
 _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
 
-_ANY = re.compile(
-    r"std(?:err|out): |(?:[\w.-]{1,100} )?\[std(?:err|out)\] "
-    r"|(?: {1,12}\| | (?=\d{4}-\d\d-\d\d ))?"
-    r"(?:\[\d{1,9}\] | {0,4}\d{1,6}: |\[?(?:[\d/-]{10}[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d\]?:? )?"
-    r"\[(?:rank|(?i:(?:global_)?rank)[:=_])(?P<rank>\d{1,6})\]:? ?"
-    r"|\[(?:(?:default|trainer|worker)_?(?P<local>\d{1,4})\]:|(?i:[gn]pu|worker):(?P<numbered>\d{1,4})\]:?) ?"
-    rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?(?:\d{{1,6}}[,.])?(?P<tagged>\d{{1,6}})[\]>]"
-    r"(?:\[[\w.-]{1,63}:\d{1,7}\])?<std(?:err|out|diag)>: ?"
-    r"|(?:\[\d{1,2}m){0,2}\((?:[\w.:/-]{1,80}(?:\(\w{0,40}\)|\[rank=\d{1,6}\])? (?:[\w.:-]{1,80} )?)?"
-    r"(?:rank=(?P<actor_rank>\d{1,6}) )?"
-    r"pid=(?P<pid>\d{1,9})(?:, ip=\[?(?P<ip>[\w.:-]{1,45})\]?)?\)(?:\[0m)? "
-    r"|(?:\[\d{1,2}m){0,2}\((?P<raylet>(?:pid=)?raylet|(?:pid=)?gcs_server|autoscaler \+\w{1,12})"
-    r"(?:, ip=\[?(?P<on>[\w.:-]{1,45})\]?)?\)(?:\[0m)? "
-)
 _ENGINE = re.compile(r"EngineCore_(?:DP)?[1-9]")
 """Another engine of vLLM than the first one: each numbers its workers from 0."""
-_POD = re.compile(
-    rf"\[pod/(?P<pod>[\w.-]{{1,253}})/[\w.-]{{1,63}}\] "
-    rf"|(?=\[?\d{{4}}-\d\d-\d\dT)\[?{DATED}(?:(?<=Z) |(?= std)|\] [0-9a-f]{{6,64}} "
-    r"(?:\[rank=(?P<rank>\d{1,6})\] )?\|\| ?)(?: ?std(?:out|err) [FP] )?"
-)
-"""What `kubectl logs --prefix`, `--timestamps`, the container logs of a node and Determined put in front."""
 _PROGRAM = rf" (?P<host>{_HOST}(?= )|) ?(?P<tag>[\w./@-]{{1,60}})\[\d{{1,9}}\]: "
 _SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(rf"{DATED}(?= [^\s\[]{{1,64}} ){_PROGRAM}"))
 """The prefixes of syslog and journalctl for the lines of a program."""
-_GREP = re.compile(
-    r"[\w./@+-]{1,200}\.txt:\d{1,9}(?=\[ {0,8}\d{1,9}\.\d{1,6}\] )"
-    r"|[\w./@+-]{1,200}\.(?:log|txt|out|err)(?P<by>[:-])(?:\d{1,9}(?P=by))?(?=\S)"
-    r"|\d{1,9}[:-](?=(?:[\w.]{1,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Interrupt): )"
-    r"|(?:[\w./@+-]{1,200}?[:-])??(?:\d{1,9}[:-])?"
-    r"(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\(|\[ {0,8}\d{1,9}\.\d{1,6}\] "
-    r"|NVRM: |\[rank\d|Traceback \(most|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:"
-    r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:)"
-)
-"""What grep puts in front of a line: a file and a number, with colons or, for a neighbour, hyphens."""
 _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
 _NO_TASK = re.compile(
     r" {0,4}\d{1,6}: (?:srun: |Test command: |Working Directory: |Test timeout computed to be: )"
@@ -71,7 +41,9 @@ _NAMES = re.compile(
     r"|(?P<host>\b[A-Za-z][\w.-]{0,62})(?::(?P<local>\d{1,3}))?(?=[\s\]|):>]|$)"
 )
 """What an unknown prefix may name: a rank, or a host or container and perhaps a rank on it."""
-_PARTS, _WORDS = table(__file__, "prefix.txt")
+_PARTS, _WORDS, *_ROWS = table(__file__, "prefix.txt")
+_TEXTS = ("|".join(rows).replace("@DATED@", DATED).replace("@NAMED@", NAMED) for _, *rows in _ROWS)
+_ANY, _POD, _GREP = map(re.compile, _TEXTS)
 _NO_HOST = re.compile("(?i)" + "|".join(_PARTS))
 """Numbered parts of a host, the end of a UUID, and files."""
 _TIME = re.compile(DATED)

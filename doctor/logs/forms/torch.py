@@ -1,35 +1,21 @@
 """The lines of PyTorch, torchrun and NCCL, and Python's tracebacks."""
 
+import re
+
 from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, GLOG, Clock
 from doctor.logs.model import Form
 from doctor.text.hostprogram import table
 from doctor.text.late import late
 
-_NCCL = late(
-    rf"(?:\[{DATED}\] ?|\[\d{{1,6}}\])?(?P<host>[A-Za-z0-9][\w.-]{{0,250}}):(?P<pid>\d{{1,9}}):\d{{1,9}}"
-    rf"(?: \[(?:\w{{1,12}}:)?(?P<device>\d{{1,3}})\])?(?: \[?{DATED.replace('(?P<', '(?P<b_')}\]?)?"
-    r" (?:(?P<file>\S{1,200}:\d{1,6}) )?(?:(?P<nccl>NCCL) )?(?P<level>WARN|INFO|ERROR|TRACE|ABORT|VERSION)\b"
-)
-_NCCL_BARE = late(
-    rf"(?:\[{DATED}\] ?)?(?:\[\d{{1,3}}\] )?(?:\S{{1,200}}:\d{{1,6}} )?"
-    r"NCCL (?P<level>WARN|INFO|ERROR|TRACE|ABORT|version)\b"
-    r"|nccl[A-Z]\w{2,40}: "
-)
-_GLOG = late(
-    rf"\[?(?P<level>[EWIFCDV])(?:0000 00:00:(?P<epoch>\d{{9,11}}\.\d{{6}}) {{0,8}}|{GLOG})? "
-    r"(?: {1,7}(?! *\d{1,9} [\w./-]{1,250}\.go:))?(?P<thread>\d{1,20} )?"
-    r"(?P<file>[\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6})\]"
-)
-_TSL = late(rf"(?:\[?{DATED}\]?: )(?P<level>[EWIF]) (?P<file>[\w./+-]{{1,250}}\.[a-z]{{1,3}}:\d{{1,6}})\] ")
-"""The logger of TensorFlow, JAX and XLA."""
-_PYTHON_LOG = late(
-    rf"\[{DATED}\] (?P<logger>torch[\w.]{{1,120}}): \[(?P<level>[A-Z]{{4,8}})\]"
-    r"|(?P<level2>ERROR|WARNING|INFO|DEBUG|CRITICAL):(?P<logger2>torch[\w.]{1,120}):"
+(*_LINES, _ROWS) = [rows for _, *rows in table(__file__, "torch.txt")]
+_DATES = {"@DATED@": DATED, "@BEHIND@": DATED.replace("(?P<", "(?P<b_"), "@GLOG@": GLOG}
+_NCCL, _NCCL_BARE, _GLOG, _TSL, _PYTHON_LOG = (
+    late(re.sub("@[A-Z]+@", lambda found: _DATES[found[0]], row.partition(": ")[2])) for row in _ROWS
 )
 _RANK = late(r"\[(?:PG (?:(?:ID )?0\b|[^\]]{0,80}\(default_pg\))[^\]]{0,120})?Rank (?P<rank>\d{1,6})\]")
 """A group of some ranks (PG ID 3) numbers its own members, so its numbers are not ranks of the job."""
-_C10D, _ELASTIC, _EXCEPTION, _RAS = (late("|".join(rows)) for _, *rows in table(__file__, "torch.txt"))
+_C10D, _ELASTIC, _EXCEPTION, _RAS = (late("|".join(rows)) for rows in _LINES)
 _CHILD = late(r"failed \(exitcode: -?\d{1,4}\) local_rank: (?P<local>\d{1,4}) \(pid: (?P<pid>\d{1,9})\)")
 _TRACEBACK = late(r"Traceback \(most recent call last\)|  File \"[^\"]{1,500}\", line \d")
 

@@ -52,14 +52,12 @@ def own_exception(case: LogCase) -> LogBlame | None:
 
 
 def _ends(party: Party, line: LogLine, file: LogFile, told: bool) -> bool:
-    """Whether it is the last that its writer says: torch marks uncaught exceptions with the rank. `told`: others
-    say below it that a process failed.
-    """
+    """Whether it is the last that its writer says, or others say below it that a process failed (`told`)."""
     if line.final:  # below it, at most a bar is printed again
         return True
     if any(step.number > line.number and not apart(party, step.who) for step in file.progress):
         return False
-    if party.rank is not None or file.last is None or told:
+    if party.rank is not None or file.last is None or told:  # torch marks what nobody caught with the rank
         return True
     end = raised(file.last)
     same = (end is not None and end in line.text) or file.last.text in line.rest

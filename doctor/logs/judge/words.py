@@ -18,7 +18,8 @@ MOST = 4
 MOST_OTHERS = 8
 """The most parties without a rank, or of their devices, that a sentence names."""
 _NOBODY = "a rank"
-_ROWS, _VALUES = ([row.split(": ", 1) for row in rows] for rows in table(__file__, "words.txt"))
+*_TABLES, (_, *_THINGS) = table(__file__, "words.txt")
+_ROWS, _VALUES = ([row.split(": ", 1) for row in rows] for rows in _TABLES)
 REPORTERS = {Form(form): name for form, name in _ROWS}
 """Who writes the lines of a form. Anybody may write a plain line."""
 _OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED)
@@ -26,18 +27,7 @@ _OF_THINGS = tuple(map(SuspectKind, ["root", "link", "confirms", "after", "sched
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _NAMED = dict(_VALUES)
 """The values that a sentence names, and how."""
-_THING = re.compile(
-    r"(?<![\w.:/<>$~\]-])(?<!url: )(?P<path>/(?!proc/|usr/share/)(?:[\w.+@=-]{1,80}/){0,20}[\w.+@=-]{0,80}\w)"
-    r"(?<!python)(?<!python\d)(?<!python3\.\d)(?<!python3\.\d\d)(?![\w+@=/-]|\.\w|:\S|\(\d|[\"']?, line )"
-    r"|(?<![\d.])(?P<address>(?:[1-9]\d|1\d\d|2[0-5]\d)(?:\.\d{1,3}){3}(?![\w.])(?::\d{1,5}|(?=<\d{1,5}>))?)"
-    r"|(?<![:=])[\"'](?P<word>(?=--\w|[^\"']{0,80}[./_\d])(?!/|\d{4}-\d\d-|[0-9a-f]{16}|[^\"']*\.py[\"'])"
-    r"(?![^\"']*(?:::|\.[a-z]{1,3}:\d))[\w./:@+-]{2,80})[\"'](?!:)"
-    r"|(?<![\w./@-])(?P<end>(?<!\[)[a-z_][\w-]{0,30}@[a-z](?![\w.]*\.(?:so|com)\b)[\w.-]{1,60}\w|(?!rank)(?=[a-z.]{0,60}[\d-])"
-    r"[a-z][\w-]{1,60}(?:\.[\w-]{4,60}){0,5}\]?:\d{4,5})(?![\w.:@-])"
-    r"|\b[Dd]evice(?:[_ ]?[iI][dD])?(?:[=:] ?| )(?P<device>\d{1,3})(?![\w.:/-])"
-    r"|\b(?:driver|queue|partition|interface|account|user|pod|image|option|volume|container)s?:? "
-    r"\\?[\"'](?P<named>[\w./:@+-]{2,80}?)\\?[\"']"
-)
+_THING = re.compile("|".join(_THINGS))
 """What a line names: a file, an address, a word in quotes, a port of a host, a user, a device."""
 _LABELS = re.compile(r"(?:\S{1,80}: )*")
 """Who writes, in front of a line."""

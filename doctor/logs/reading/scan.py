@@ -523,9 +523,7 @@ class _Scanner:
         return False
 
     def _ignored(self, text: str, facts: LineFacts, above: Sequence[str]) -> bool:
-        """Whether Python says over the traceback that it ignores the exception, because the program is ending,
-        or a logger warns there and indents it.
-        """
+        """Whether Python says over the traceback that it ignores the exception, or a logger warns there."""
         prefix = text[: facts.prefix]
         own = [line for line in above if line.startswith(prefix)]
         if _headed(own, "Exception ignored in", "Error in atexit._run_exitfuncs"):

@@ -41,6 +41,12 @@ BY_SHELL = frozenset({"blank", "dollar", "quote", "lines", "list", "literal"})
 """Slips of the shell's own rules, which depend on nothing else."""
 BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 """A branch of a choice: its patterns and its commands."""
+NUMBERS = {
+    "mpirun": "RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "
+    "LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK",
+    "srun": "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID",
+}
+"""What torch reads, from what the tasks of a launcher are given."""
 LONGEST = 300
 """The most characters of a script that are shown."""
 OF_SEVERAL_HOSTS = frozenset(
@@ -458,6 +464,11 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"the rendezvous of the launcher and the program both open {words}",
             "two ports, or init_method=env://",
             "another port for the program",
+        ),
+        "numberless": (
+            f"{like} does not set RANK: {words} reads it from the environment, and stops",
+            "RANK, WORLD_SIZE and LOCAL_RANK for each rank",
+            f"start {words} with torchrun on each host, or as bash -c '{NUMBERS.get(like)} python {words} …'",
         ),
         "trainer": (
             f"the Trainer has {words} and srun {like}: Lightning stops at its start",

@@ -68,6 +68,7 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
                 yield Slip(kind, name, one.line, said, needed=kind not in ("taken", "hurry"))
         yield from _behind(one)
         yield from _of_trainer(one, read)
+        yield from _numberless(one, read)
         yield from _deepspeed(one, read)
         for given in (
             _PATTERN["config"].finditer(" ".join(one.words)) if (one.folder, "") in script.needs else ()
@@ -222,6 +223,20 @@ def _of_trainer(one: ShellCommand, read: Read) -> Iterator[Slip]:
         if len(given) >= max(1, said.count("Trainer(")) and asked not in (*given, ""):
             like = f"{SRUN.options.spelled(option).replace('_', '-')}={asked}"
             yield Slip("trainer", "", one.line, f"{size}={given[0]}", like=like)
+
+
+def _numberless(one: ShellCommand, read: Read) -> Iterator[Slip]:
+    """A program that torch reads the ranks of from variables that its launcher does not set."""
+    at = next((n for n, word in enumerate(one.words) if word.endswith(".py")), 0)
+    said = read(one, one.words[at]) or ""
+    known = one.command.launcher
+    wrapped = any(word.endswith(".sh") or word[:2] == "./" for word in one.words[:at])
+    if known not in (MPIRUN, SRUN) or wrapped or "RANK" in one.names or "init_process_group(" not in said:
+        return
+    if not _PATTERN["numbered"].search(said):
+        modules = re.findall(r"(?m)^\s*(?:from|import)\s+(\w+)", said)  # one of its own may set them
+        own = any(read(one, f"{name}{end}") for name in modules for end in (".py", "/__init__.py"))
+        yield Slip("numberless", "", one.line, one.words[at], needed=not own, like=known.name)
 
 
 def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:

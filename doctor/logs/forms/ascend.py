@@ -1,38 +1,22 @@
 """The lines of Huawei's software: plog, the console output of CANN, MindSpore, torch_npu."""
 
+import re
+
 from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, Clock
 from doctor.logs.model import Form
+from doctor.text.hostprogram import table
 from doctor.text.late import late
 
-_WORDS = "ERROR|WARNING|INFO|DEBUG|EVENT|TRACE|CRITICAL|EXCEPTION|NULL|OPLOG|NOTICE"
-_PLOG = late(
-    rf"\[(?P<level>{_WORDS})\] ?(?P<module>[A-Z][A-Z0-9_]{{1,30}})"
-    rf"(?:\((?P<pid>\d{{1,9}}|x+),(?P<rest>[^()]{{0,120}})\):(?:{DATED})?| (?=\[mindspore/))"
+((_, *_ROWS),) = table(__file__, "ascend.txt")
+_PARTS = {
+    "@DATED@": DATED,
+    "@LEVELS@": "ERROR|WARNING|INFO|DEBUG|EVENT|TRACE|CRITICAL|EXCEPTION|NULL|OPLOG|NOTICE",
+    "@CODE@": r"E[A-Z0-9]\d{4}|E\d{5}",
+}
+_PLOG, _CONSOLE, _GOES_ON, _ON_DEVICE, _ERR_MSG, _TORCH_NPU, _TORCH_NPU_MORE, _MINDSPORE = (
+    late(re.sub("@[A-Z]+@", lambda found: _PARTS[found[0]], row.partition(": ")[2])) for row in _ROWS
 )
-_CODE = r"E[A-Z0-9]\d{4}|E\d{5}"
-_CONSOLE = late(
-    rf"(?:\[(?P<level>ERROR)\] (?:RecentErrMsg: )?(?={_CODE}))?"
-    rf"(?:(?P<code>{_CODE})(?:: ?|(?=\[PID)))?(?:\[PID: ?(?P<pid>\d{{1,9}})\] ?)?(?:{DATED})?"
-)
-_GOES_ON = late(
-    r"\s{0,20}(?:Possible Cause:|Solution:|TraceBack \(most recent call last\):)"
-    r"|.{0,1500}\[FUNC:\w{1,80}\] ?\[FILE:"
-)
-_ON_DEVICE = late(
-    r"DEVICE\[\d{1,3}\] PID\[(?P<pid>\d{1,9})\]:|(?:EXCEPTION (?:STREAM|TASK|MODEL)|SYSTEM ERROR): ?$"
-    r"|\s{0,8}(?:Exception info:|(?:Message|Other) info\[\d{1,3}\]:)"
-)
-"""What the task scheduler of a device reports, in several lines."""
-_ERR_MSG = late(r"\[(?P<level>ERROR)\] (?:RecentErrMsg:|acl\w+\()")
-_TORCH_NPU = late(
-    rf"\s{{0,4}}\[(?P<level>{_WORDS})\] {DATED} \(PID:(?P<pid>\d{{1,9}}), Device:(?P<device>-?\d{{1,4}}),"
-    r" RankID:(?P<rank>-?\d{1,6})\)"
-)
-_TORCH_NPU_MORE = late(
-    r"\s{0,4}\[Error\]: |\s{0,4}EH?\d{4,5}: |.{0,40}(?:torch_npu|PTA)\b.{0,200}error code is"
-)
-_MINDSPORE = late(r"\[(?P<level>[A-Z]{4,9})\] .{0,120}\[mindspore/|mindspore/ccsrc/|Ascend collective Error")
 
 
 def ascend(text: str, facts: LineFacts, clock: Clock) -> bool:

@@ -177,6 +177,13 @@ def test_ranks_that_accelerate_divides_among_the_hosts(
     assert all("cannot be divided among 2 hosts" in each.summary for each in problems)
 
 
+def test_what_hosts_share_is_told_once(tmp_path: Path) -> None:
+    line = "accelerate launch --num_machines 2 --num_processes 1 --machine_rank $i --main_process_ip node1 t.py"
+    text = f'i=0; for h in node1 node2; do ssh $h "{line}" & i=$((i+1)); done; wait\n'
+    problems, _ = judged(CHECK, [read(tmp_path, text)])
+    assert ["cannot be divided" in each.summary for each in problems] == [True]
+
+
 def hostfile(folder: Path, hosts: str, line: str) -> Launch:
     (folder / "hosts").write_text(hosts)
     (script,) = written(folder, f"{line}\n")

@@ -40,11 +40,11 @@ HIDES = ", which hides Python's own module"
 ELSEWHERE = ("data", "env", "model", "module", "search", "imports")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
 in which Python only searches."""
-BROUGHT = ("read", "configured", "file", "log", "volume", "hosts", *ELSEWHERE)
+BROUGHT = ("read", "configured", "file", "log", "run", "volume", "hosts", *ELSEWHERE)
 """What the script, or somebody else, may bring before it is read."""
 SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/", "/tmp", "/usr/", "/var/")
 """Folders of any machine and any container."""
-HOME, PATH, PORT, USER = "$HOME", "$PATH", "$PORT", "$USER"
+HOME, PATH, PORT, USER = "$HOME", "$PATH", "$PORT", "$WHOSE"
 OWN = "a folder with its own "
 """The state of a folder that brings libraries: in PYTHONPATH, before those of the environment."""
 LEFT = "there already"
@@ -68,7 +68,7 @@ def _states(capture: Capture) -> Mapping[str, str]:
     lines = capture.stdout.splitlines()
     if lines and lines[-1] != "looked":
         raise UnreadableOutput("the look at the files did not end")
-    found = (re.fullmatch(r"(= )?(.*?)((?:\$(?:HOME|PATH|PORT|USER))?/.*)", line) for line in lines)
+    found = (re.fullmatch(r"(= )?(.*?)((?:\$(?:HOME|PATH|PORT|WHOSE))?/.*)", line) for line in lines)
     return {f"{each[1] or ''}{each[3]}": each[2].strip() or "missing" for each in found if each}
 
 
@@ -120,8 +120,8 @@ def launch_files_missing(
     this user may write to, with 100 MB free; on other hosts than the first it is a warning, because the
     first may write for all. What ssh starts by its name alone must be on the PATH that ssh gives a command.
     The folder to which its output goes and the user of its sudo must exist, and a program that is started by
-    its path must be executable. Of a script whose hosts a scheduler chooses, only what some hosts have
-    and others do not counts.
+    its path must be executable. Of a script whose hosts a scheduler chooses, the program counts
+    that it starts first, if some hosts have it and others do not.
     A file of init_method=file:// that is there already is a warning, as is a port of ssh (--ssh_port) where
     nothing listens. A folder of PYTHONPATH that brings a torch, a numpy or a MindSpore of its own should do
     so on all hosts: else it is a warning. If no host has a path, it is a fault of the launch, and of no
@@ -213,10 +213,9 @@ def launch_files_differ(
     wait in another collective than their peers: the job hangs, or its loss is wrong.
 
     How it is known: each host computes the checksum of the first 256 KB of the .py, .json and .yaml files
-    that the launch names by their paths, of four at most, and of the lines of .sh and .env files that set
-    where ranks meet (MASTER_ADDR, MASTER_PORT, WORLD_SIZE, NNODES). The hosts of the minority are named;
-    without a majority, all are. Files that are meant to be per host (hostfiles, rank tables, configurations
-    of launchers, other lines of what a script sources) are not compared.
+    that the launch names by their paths, of four at most. The hosts of the minority are named; without a
+    majority, all are. Files that are meant to be per host (hostfiles, rank tables, configurations of
+    launchers, what a script sources) are not compared.
 
     What to do: copy the file from the host that has the right one to the others.
     """

@@ -41,12 +41,6 @@ BY_SHELL = frozenset({"blank", "dollar", "quote", "lines", "list", "literal"})
 """Slips of the shell's own rules, which depend on nothing else."""
 BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 """A branch of a choice: its patterns and its commands."""
-NUMBERS = {
-    "mpirun": "RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "
-    "LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK",
-    "srun": "RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID",
-}
-"""What torch reads, from what the tasks of a launcher are given."""
 LONGEST = 300
 """The most characters of a script that are shown."""
 OF_SEVERAL_HOSTS = frozenset(
@@ -391,6 +385,10 @@ def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
 def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
     """What is told of each kind: what happens, what is expected, what to type."""
     words, like = slip.words, slip.like
+    by, *own = like.split(" ")
+    numbers = (
+        f"{name}=${given}" for name, given in zip(("RANK", "WORLD_SIZE", "LOCAL_RANK"), own, strict=False)
+    )
     return {
         "comment": (
             "a comment between the lines of a command ends the command: what follows it is lost",
@@ -466,9 +464,9 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "another port for the program",
         ),
         "numberless": (
-            f"{like} does not set RANK: {words} reads it from the environment, and stops",
+            f"{by} does not set RANK: {words} reads it from the environment, and stops",
             "RANK, WORLD_SIZE and LOCAL_RANK for each rank",
-            f"start {words} with torchrun on each host, or as bash -c '{NUMBERS.get(like)} python {words} …'",
+            f"start bash -c '{' '.join(numbers)} python {words} …'",
         ),
         "trainer": (
             f"the Trainer has {words} and srun {like}: Lightning stops at its start",

@@ -5,7 +5,7 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
       printf 'missing %s\n' "$k"
     return
   fi
-  if [ "${2-}" = '$USER' ]; then id "${1#/}" >/dev/null || printf 'missing %s\n' "$k"; return; fi
+  if [ "${2-}" = '$WHOSE' ]; then id "${1#/}" >/dev/null || printf 'missing %s\n' "$k"; return; fi
   set -- "${2:+$HOME}$1"
   if [ "${1%/.}" != "$1" ]; then
     b=${1%/.}
@@ -44,8 +44,6 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
         done;;
     esac
     case "$1" in
-      *.sh|*.bash|*.env) ! b=$(grep -aE '^(export )?(MASTER_ADDR|MASTER_PORT|WORLD_SIZE|NNODES)=' "$1") ||
-        echo "= $(echo "$b" | cksum) $k";;
       *.py|*.json|*.yaml|*.yml) s=$((s+1)); [ $s -gt 4 ] || echo "= $(head -c 262144 "$1" | cksum) $k";;
     esac
   fi

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
+from doctor.logs.forms.line_facts import level_of
 from doctor.logs.judge.deaths import raised
 from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Logs, Party
 from doctor.logs.naming import short_names
@@ -226,6 +227,8 @@ def why_unknown(explained: Explanation) -> str:
             return "A program was killed (SIGKILL), and the log does not say by whom"
         text = raised(line) or " ".join((line.text, *line.rest[: line.text.endswith(":")]))
         said = _HEAD.sub("", " ".join(text.split()), 1)
+        if level_of(said.strip(" :")):
+            return wrong
         return (
             f"No rule knows the cause; most telling: {said if len(said) <= MOST else f'{said[: MOST - 1]}…'}"
         )

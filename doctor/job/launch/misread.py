@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from os.path import basename, join, normpath
 
 from doctor.job.launch.endpoint_mentions import runs_on_others
@@ -12,6 +13,7 @@ from doctor.job.launch.launchers import COMMANDS
 from doctor.job.launch.launchers.deepspeed import DEEPSPEED
 from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.job.launch.launchers.srun import SRUN
+from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.job.launch.options import OF_AN_EDITOR, read_options
 from doctor.job.launch.shell import ShellScript
 from doctor.job.launch.shell_flow import ShellCommand
@@ -203,11 +205,14 @@ def _behind(one: ShellCommand) -> Iterator[Slip]:
     at = next((n for n, word in enumerate(one.words) if program_name(word) == one.command.program), 0)
     if known is None or known.outer or not at or given.keys() & {"hosts", "hostfile", "include"}:
         return
+    if any(word[:1] == "$" and before[:1] != "-" for before, word in pairwise(one.words[: at + 1])):
+        return  # it may hold options
     own = {full for full, called in known.options.values.items() if re.match("n|master_|rdzv_|ranks", called)}
     words = " ".join(one.words[at + 1 :]).replace("=", " ").split()
     names = [word for word in words if word[:2] == "--" and word[2:].replace("-", "_") in own]
     nodes = re.search(rf"{known.options.spelled('nnodes')} (\S+)".replace("_", "[_-]"), " ".join(words))
     lacks = "--master" in " ".join(names) and not given.keys() & {"master_addr", "rdzv_endpoint"}
+    lacks &= known is TORCHRUN and "PET_MASTER_ADDR" not in one.names
     number = given.get("nnodes") if "nnodes" in given else nodes[1] if nodes else "1"
     if len(names) > 1 and number != "1" and (lacks or "nnodes" not in given):
         yield Slip("behind", "", one.line, " ".join(names), like=one.command.program)
@@ -236,7 +241,9 @@ def _numberless(one: ShellCommand, read: Read) -> Iterator[Slip]:
     if not _PATTERN["numbered"].search(said):
         modules = re.findall(r"(?m)^\s*(?:from|import)\s+(\w+)", said)  # one of its own may set them
         own = any(read(one, f"{name}{end}") for name in modules for end in (".py", "/__init__.py"))
-        yield Slip("numberless", "", one.line, one.words[at], needed=not own, like=known.name)
+        gives = known.ranks[0]
+        like = f"{known.name} {gives.rank} {gives.world[0]} {gives.local_rank}"
+        yield Slip("numberless", "", one.line, one.words[at], needed=not own, like=like)
 
 
 def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:

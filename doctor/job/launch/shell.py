@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from doctor.job.launch import expand
+from doctor.job.launch.allocation import is_scheduled
 from doctor.job.launch.command import bare_program, read_command, runs_python, strange_start
 from doctor.job.launch.endpoint_mentions import ITSELF, ON_ALL, drawn_by_each
 from doctor.job.launch.indirect_options import Directives, Read, completed, read_directives
@@ -36,7 +37,7 @@ _ENDS = frozenset({"wait", "kill", "pkill", "killall", "fg"})
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
 _IMAGES = (".sif", ".simg", ".sqsh")
-_PATH = re.compile(r"(?:\$(?:HOME|PATH|USER|PORT(?=/[0-9]{1,5}$)))?/[\w./@+,=:-]{1,400}")
+_PATH = re.compile(r"(?:\$(?:HOME|PATH|WHOSE|PORT(?=/[0-9]{1,5}$)))?/[\w./@+,=:-]{1,400}")
 _TOLD = sections(__file__, "needs.txt")
 _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
@@ -135,7 +136,10 @@ def read_script(
         shell.notice_braces()
     found = SlipsOf({"": text, **shell.texts})
     hosts = {one.on for one in shell.lines}
-    needs = (need for need, on in shell.needs.items() if ("" in on if len(hosts) < 2 else hosts <= on))
+    needs = [need for need, on in shell.needs.items() if ("" in on if len(hosts) < 2 else hosts <= on)]
+    if is_scheduled(found.whole):  # a step may run on some nodes only, in an image, or on what was staged
+        staged = _NAMES["staged"].search(found.whole)
+        needs = [need for need in needs if need[0] in shell.first and not staged]
     return ShellScript(
         tuple(shell.lines),
         env,
@@ -171,7 +175,8 @@ class _Shell(ShellWithScripts):
         self.needs: dict[tuple[str, str], set[str]] = {}
         self.conda, self.environment, self.gone = "", "", ""
         self.elsewhere, self.hidden, self.on, self.by_ssh = False, False, "", ""
-        self.brings = False
+        self.brings, self.brought = False, ""
+        self.first: set[str] = set()
         self.lost: set[str] = set()
 
     def read_all(self) -> None:
@@ -390,7 +395,8 @@ class _Shell(ShellWithScripts):
         """Keep the absolute paths among these words, if they are certainly used on this host or one that ssh
         goes to, and not brought there.
         """
-        for word in words if not self.hidden and self.decided("") and not (self.on and self.brings) else ():
+        brought = self.on and (self.brings or (self.on == self.brought and kind != "run"))
+        for word in words if not self.hidden and self.decided("") and not brought else ():
             if _PATH.fullmatch(path := word.replace("${HOME}", "$HOME")):
                 self.needs.setdefault((path, kind), set()).add(self.on)
 
@@ -456,9 +462,8 @@ class _Shell(ShellWithScripts):
         here = [] if goes_out else [line[0], folder if isinstance(folder, str) else self.gone]
         if bare and here and "/" in line[0]:
             self._need([expand.moved(folder, here.pop(0) or "") or ""], "run")
-        targets = (str(expand.one(word.parts, self.values)) for word in self.written if here)
-        logs = [to.rpartition("/")[0] for to in targets if "/" in to and not to.startswith("/dev/")]
-        self._need([expand.moved(folder, to) or "" for to in logs], "log")
+        if not (self.lines or before):
+            self.first = {*programs[:1]}
         python = next((word for word in line if is_python(program_name(word))), "python")
         beside = "" if "/" in line[0] or not self.environment else f"{self.environment}/bin/python"
         named = python if "/" in python else beside
@@ -470,13 +475,16 @@ class _Shell(ShellWithScripts):
         contained = any("container-image" in word or word == "enroot" for word in line)
         ended = [each for each in self.lines if not each.background or each.wave < self.waits]
         later = self.brings or any(each.command.program for each in ended)
+        targets = (str(expand.one(word.parts, self.values)) for word in self.written if here and not later)
+        logs = (expand.moved(folder, to.rpartition("/")[0]) for to in targets if "/" in to)
+        self._need([to for to in logs if to and to != folder and not f"{to}/".startswith("/dev/")], "log")
         white = seen.get("HCCL_WHITELIST_DISABLE")
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
         starts = next((w for w in line if is_known(w) or is_python(program_name(w))), line[0])
         by_name = self.by_ssh and "/" not in starts and not _NAMES["finds"].search(self.by_ssh)
         self._need([f"$PATH/{starts}"] if by_name else (), "command")
-        self._need((f"$USER/{name}" for name in _NAMES["user"].findall(self.by_ssh)), "machine")
+        self._need((f"$WHOSE/{name}" for name in _NAMES["user"].findall(self.by_ssh)), "machine")
         before = takewhile(lambda word: not word.endswith(".py"), line)
         said = " ".join((*before, *(f"{name}={to}" for name, to in seen.items()), ""))
         self._need((path + each for path, words in _MACHINE for each in words.findall(said)), "machine")
@@ -508,6 +516,7 @@ class _Shell(ShellWithScripts):
                 later or any(f"{path}/".startswith(f"{each}/") for each in own)
             ):
                 self._need([path], kind)
+        self.brought = self.on if bare else self.brought
         self.lines.append(
             ShellCommand(
                 self.outside or number,

@@ -47,7 +47,7 @@ class Slip:
         """What the hosts are asked for."""
         return (
             self.words
-            if not self.name and re.fullmatch(r"(?:\$(?:HOME|PATH|PORT|USER))?/\S*", self.words)
+            if not self.name and re.fullmatch(r"(?:\$(?:HOME|PATH|PORT|WHOSE))?/\S*", self.words)
             else ""
         )
 

@@ -13,21 +13,14 @@ from doctor.text.late import late
 _HOST = r"[A-Za-z0-9][\w.-]{0,250}"
 _NODE = r"[\w.-]{1,250}"
 _MPIRUN = "|".join(map(re.escape, MPIRUN.commands))
-_SLURM = late(
-    rf"(?:\[{DATED}\] )?(?P<program>srun|slurmstepd|slurmd|slurmctld|sbatch|salloc|slurm_script"
-    r"|squeue|sinfo|scontrol|sacct)"
-    rf"(?:-(?P<step>{_HOST})|\[(?P<on>[A-Za-z][\w.-]{{0,250}})\])?: "
-    r"(?:(?P<level>error|fatal|warning|info|debug\d?): )?"
-    rf"(?:(?P<host>{_HOST}): tasks? (?P<task>\d{{1,6}})(?P<more>[,-][\d,-]{{1,500}})?: )?"
-)
 _SLURMD = late(rf"\[{DATED}\] (?:\[[\d.]{{1,30}}\w{{0,10}}\] )?(?P<level>error|fatal|debug\d?): ")
 _ON = late(rf"\*\*\* (?:STEP|JOB) \S{{1,40}} ON (?P<host>{_HOST}) CANCELLED AT {DATED}")
-_PART, _TEXTS, _MESSAGES, _NAMES = ("|".join(rows) for _, *rows in table(__file__, "system.txt"))
-_OWN_ERROR = late(
-    r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): "
-    r"(?!OUT-OF-RES|NOT-|ERROR in)"
+*_LINES, (_, *_ROWS) = table(__file__, "system.txt")
+_PART, _TEXTS, _MESSAGES, _NAMES = ("|".join(rows) for _, *rows in _LINES)
+_DATES = {"@DATED@": DATED, "@NAMED@": NAMED}
+_SLURM, _OWN_ERROR, _DMESG, _CLOCKED, _MONITOR, _UCX, _UCX_FATAL = (
+    late(re.sub("@[A-Z]+@", lambda found: _DATES[found[0]], row.partition(": ")[2])) for row in _ROWS
 )
-"""An error that a library of Open MPI reports by its name."""
 _MPI = late(
     rf"\[(?!(?:{_PART}):)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
     rf"|\[proxy:\d{{1,4}}:\d{{1,4}}@(?P<proxy>{_NODE})\] |\[(?:{_MPIRUN})@(?P<main>{_NODE})\] "
@@ -45,36 +38,14 @@ _FACILITY = r"(?:kern|user|daemon) {0,4}:(?P<level>\w{3,6}) {0,4}: "
 _DECODED = late(rf"{_FACILITY}(?:\[?{DATED}\]? |{_KERNEL_TIME} |(?=VFS: |NVRM: ))")
 _DECODED_NAMED = late(rf"{_FACILITY}\[{NAMED}\] ")
 _TALOS = late(rf"(?:(?P<host>{_HOST}): )?kern: {{1,8}}(?P<level>\w{{3,8}}): \[{DATED}\]: ")
-_DMESG = late(
-    rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) (?!broker\[\d)"
-    r"|(?P<kmsg>\d{1,3}),\d+,\d+,[-c+];"
-)
 _DMESG_ISO = late(rf"{DATED} (?=NVRM: |{BEGINS}|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)")
 _ISO = late(rf"{DATED} ")
-_CLOCKED = late(
-    rf"(?:{NAMED} |[\w ,./<>:+-]{{2,40}}\d\d:\d\d:\d\d[\w.,:+-]{{0,20}} )"
-    rf"(?:(?P<host>{_HOST})|\S{{1,80}}) kernel: | kernel:(?:{_KERNEL_TIME} )?(?=\S)"
-)
-"""A date of another form, a host whose name was replaced, as by dots, or what syslogd tells everybody."""
-_MONITOR = late(
-    r"\s{0,8}(?:Warning|Normal) {1,9}\w{1,40} {1,9}\S.{0,40}? {2,20}kernel-monitor(?:, \S{1,80})? {2,20}"
-)
-"""An event of Kubernetes with the line that its monitor found in the kernel's log."""
 _KERNEL_TEXT = late(
     r"(?:kernel: | {8,20}(?=NVRM: )|\d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
     rf"(?:{_TEXTS}|{BEGINS})"
 )
 _XID = late(r"(?<!\]: )NVRM: Xid \(PCI:")
 """A line with this text is the kernel's, whichever program of the job repeats it."""
-_UCX = late(
-    rf"(?:\d\d:\d\d:\d\d )?\[(?P<at>\d{{9,11}}\.\d{{6}})\] \[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?"
-    r"(?::\d{1,6})?\] {1,20}(?:\S{1,60} {1,2})?UCX(?:PY)? {1,2}(?P<level>\w{3,6}) "
-)
-_UCX_FATAL = late(
-    rf"\[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?:\d{{1,6}}(?::\d{{1,9}})?\]"
-    r" {1,20}(?:[\w./-]{1,60}\.(?:c|h|cc|inl):\d{1,6} |(?=Caught signal ))"
-)
-"""UCX's last message before the process ends; it has no time."""
 SERVICES = late(rf"(?:{_NAMES})\b")
 """Services whose complaints do not concern the job."""
 _PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")

@@ -38,8 +38,15 @@ def own_exception(case: LogCase) -> LogBlame | None:
             continue
         if place and not command and _LAUNCHER.search(place["file"]):
             continue
-        others = case.of(SuspectKind.CONFIRMS)  # who says that a process failed
-        told = any(each.line.file == line.file and each.sighting.last.number > line.number for each in others)
+        said_it = (each.sighting for each in case.of(SuspectKind.CONFIRMS))  # a server, of its engine
+        told = any(
+            each.symptom.family == "serving"
+            and each.last.file == line.file
+            and each.last.number > line.number
+            for each in said_it
+        )
+        later = (other for _, other in case.odd if other.file == line.file and other.number > line.number)
+        told = told and not any(map(raised, later))
         if not _ends(party, line, files[line.file], told):
             continue
         named = (party,) if key(party)[0] != "file" else ()

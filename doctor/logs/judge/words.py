@@ -176,12 +176,12 @@ def _things(event: Event) -> Iterator[str]:
     literals = (word for each in symptom.patterns for word in each)
     others = (value for name, value in event.sighting.taken.items() if name.startswith("other"))
     places = _places((*event.who, *event.peers))
-    parts = [f"device {each.device}\n{each.host}:{each.pid}" for each in (event.by, *event.who)]
-    parts.append(f"device {event.sighting.taken.get('card')}")
+    cards = [each.device for each in (event.by, *event.who)]
+    parts = (f"device {each}" for each in (*cards, event.sighting.taken.get("card")))
     known = "\n".join((symptom.title, *literals, *others, *places, *parts))
     for found in _THING.finditer(line):
         thing = next(filter(None, found.groups()))
-        thing = f"device {thing}" if found["device"] else thing.replace("]", "")
+        thing = f"device {thing}" if found["device"] else thing
         speaks = _LABELS.fullmatch(line[: found.start()]) and line[found.end() :].startswith(":")
         if not (speaks or thing in known):
             yield thing

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 
 FAMILY = "kubernetes"
 FAR = 120
@@ -15,6 +16,7 @@ _EVENT = re.compile(r"\s{0,8}(?:Warning|Normal)\s{1,20}\w{1,60}\s{1,40}(?:<\w{1,
 _PLACED = re.compile(
     r"Successfully assigned (?:[\w.-]{1,253}/)?(?P<pod>[\w.-]{1,253}) to (?P<node>[\w.-]{1,253})"
 )
+_NAME = re.compile(r"Name: {1,40}(?P<pod>[\w.-]{1,253})")
 _FIELD = re.compile(r"(?P<key>Name|Node): {1,40}(?P<value>[\w.-]{1,253})")
 _ASKED = re.compile(
     r"kubectl (?:[\w-]{1,20} ){0,3}describe (?P<kind>pods?|po|pg|podgroups?|vcjob|job)s?[ /]"
@@ -37,10 +39,12 @@ def pod_of(text: str, above: Iterable[str]) -> Mapping[str, str]:
             node = {} if "Back-off restarting" in text else {"guilty_host": own["node"]}
             return {"which_pod": own["pod"], **node}
         of_one = _EVENT.match(text) is not None
-        named = (each["value"] for each in map(_FIELD.match, above) if each and each["key"] == "Name")
-        if of_one and placed and "BackOff" not in text:
-            return {"which_pod": placed[0]["pod"], "guilty_host": placed[0]["node"]}
-        name = placed[0]["pod"] if placed else next(named, "")
+        heads = (_PLACED.search(line) or _NAME.match(line) for line in above)
+        name = next((each["pod"] for each in heads if each), "")
+        near = [*takewhile(_EVENT.match, above)]  # events of one pod
+        of_node = "kubelet" in text and not re.search("BackOff|(?i:not ?found|secret|configmap)", text)
+        if of_node and (own := next(filter(None, map(_PLACED.search, near)), None)):
+            return {"which_pod": own["pod"], "guilty_host": own["node"]}
         return {"which_pod": name} if of_one and name else found
     for line in above:
         container = _CONTAINER.match(line) if inside and "which_container" not in found else None

@@ -63,6 +63,8 @@ MOST_AFTER = 40
 """The most lines after the exception that ended a program."""
 BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _BEGINS = "Traceback (most recent"
+_GOES_ON = 10
+"""The least lines below an exception that show that its program went on."""
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 """torch's prefix of an uncaught exception."""
 MOST_SEARCHED = 200
@@ -370,7 +372,7 @@ class _Scanner:
             text = with_tasks(text, around.below())
         decided = self._decide(text, facts)
         raised = (facts.form is Form.PYTHON or indented) and stacks.NO_SPACE not in text
-        if decided and raised and self._ignored(text, facts, around.above()):
+        if decided and raised and self._ignored(text, facts, around.above(), around.below()):
             return True
         if decided:
             self._seen(decided, number, text, facts, around)
@@ -512,7 +514,7 @@ class _Scanner:
         """Whether Python ignored the exception, or the next line is a log record, errors aside: then
         the script goes on. Steps below prove less: the judge weighs them.
         """
-        if self._ignored(text, facts, above):
+        if self._ignored(text, facts, above, below):
             return True
         prefix = text[: facts.start]
         for line in [each for each in below if self._parse(each).level not in ("ERROR", "FATAL")]:
@@ -522,15 +524,16 @@ class _Scanner:
                 return after.form is Form.PLAIN and after.headed and not (ends or says_step(line))
         return False
 
-    def _ignored(self, text: str, facts: LineFacts, above: Sequence[str]) -> bool:
-        """Whether Python says over the traceback that it ignores the exception, or a logger warns there."""
+    def _ignored(self, text: str, facts: LineFacts, above: Sequence[str], below: Sequence[str]) -> bool:
+        """Whether Python says over the traceback that it ignores it, or a logger warns there and goes on."""
         prefix = text[: facts.prefix]
         own = [line for line in above if line.startswith(prefix)]
         if _headed(own, "Exception ignored in", "Error in atexit._run_exitfuncs"):
             return True
         block = [*takewhile(lambda line: line[len(prefix) :][:1].isspace(), own)]
         begin = next((place for place, line in enumerate(block, 1) if _BEGINS in line), len(own))
-        return begin < len(own) and self._parse(own[begin]).level == "WARN"
+        goes_on = sum(map(bool, below)) >= _GOES_ON
+        return goes_on and begin < len(own) and self._parse(own[begin]).level == "WARN"
 
     def _made(self, number: int, text: str, facts: LineFacts) -> LogLine:
         return LogLine(

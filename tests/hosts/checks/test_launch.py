@@ -250,23 +250,6 @@ def test_what_a_command_over_ssh_needs(
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
 
 
-def test_a_script_that_gives_each_host_its_own_master(examine: Examiner) -> None:
-    """A variable of its own is nothing to tell."""
-    path, file = examine.folder / "run.sh", "/etc/site/env.sh"
-    path.write_text(
-        f'for h in node1 node2; do\n  ssh $h "source {file} && cd /job && torchrun train.py" &\ndone; wait\n'
-    )
-    argv = (*ALONE, "--launch", str(path), "--only", "launch-files-differ")
-    for port, code in ((29500, 0), (29501, 1), (29500, 0)):
-        for name, own in (("node1", 29500), ("node2", port)):
-            examine.lab[name].write(file, f"export MASTER_PORT={own}\nexport NAME={name}\n")
-        outcome = examine(*argv, "--strict", hosts="node[1-2]")
-        assert ([each["check"] for each in outcome.trouble], outcome.code) == (
-            ["launch-files-differ"] * code,
-            code,
-        )
-
-
 def test_a_file_by_which_ranks_met_is_left(examine: Examiner) -> None:
     path = examine.folder / "run.sh"
     words = "python train.py --dist-url file:///scratch/init --world-size 2 --rank"

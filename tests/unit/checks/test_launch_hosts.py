@@ -178,7 +178,9 @@ def test_ranks_that_accelerate_divides_among_the_hosts(
 
 
 def test_what_hosts_share_is_told_once(tmp_path: Path) -> None:
-    line = "accelerate launch --num_machines 2 --num_processes 1 --machine_rank $i --main_process_ip node1 t.py"
+    line = (
+        "accelerate launch --num_machines 2 --num_processes 1 --machine_rank $i --main_process_ip node1 t.py"
+    )
     text = f'i=0; for h in node1 node2; do ssh $h "{line}" & i=$((i+1)); done; wait\n'
     problems, _ = judged(CHECK, [read(tmp_path, text)])
     assert ["cannot be divided" in each.summary for each in problems] == [True]
@@ -264,7 +266,7 @@ def test_an_operator_of_pods_gives_the_hosts(tmp_path: Path) -> None:
     assert judged(CHECK, [read_launch_files([path])]) == ([], "")
 
 
-@pytest.mark.parametrize("options", ["", "--num_processes 16 ", "--main_process_ip node1 --machine_rank $R "])
+@pytest.mark.parametrize("options", ["", "--num_processes 16 ", "--main_process_ip n1 --machine_rank $R "])
 def test_what_is_configured_on_the_hosts_is_a_risk(options: str, tmp_path: Path) -> None:
     """`accelerate config` stores the number of hosts in a file of the user."""
     (problem,), _ = judged(CHECK, [read(tmp_path, f"accelerate launch {options}train.py\n")])

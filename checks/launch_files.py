@@ -59,7 +59,10 @@ def _ask_needed(ask: Ask) -> str:
     """By a process that nobody waits for, as with rank tables: a dead file system must not hold up others."""
     if not ask.paths:
         return ""
-    parts = (path.partition(path[:5] if path.startswith((PATH, PORT, USER)) else HOME) for path in ask.paths)
+    parts = (
+        path.partition(path.partition("/")[0] if path.startswith((PATH, PORT, USER)) else HOME)
+        for path in ask.paths
+    )
     looks = "\n".join(f"l {quote(path or there)} '{start}'" for path, start, there in parts)
     return _LOOK.replace("@looks@", looks)
 

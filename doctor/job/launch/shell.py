@@ -315,7 +315,7 @@ class _Shell(ShellWithScripts):
         elif line[0] in (".", "source") and len(line) > 1:
             self._need([line[1], expand.moved(self.values.get(expand.FOLDER), line[1]) or ""])
             self.source(line[1], words[0].line)
-            self._activate([expand.moved(self.values.get(expand.FOLDER), line[1]) or line[1], *line[2:]])
+            self._activate((expand.moved(self.values.get(expand.FOLDER), line[1]) or line[1], *line[2:]))
         elif line[0] in ("conda", "mamba", "micromamba") and line[1:2] == ("activate",):
             self._activate(line[1:])
         elif line[0] == "eval":
@@ -428,10 +428,8 @@ class _Shell(ShellWithScripts):
         """Keep the command if it may start ranks."""
         unknown = bare_program(line) and not _NAMES["idle"].fullmatch(program_name(line[0]))
         known = any(map(_NAMES["brings"].fullmatch, map(program_name, line)))
-        before, self.brings = (
-            self.brings,
-            self.brings or (read_command(line) is None and bool(unknown or known)),
-        )
+        brought = self.brings
+        self.brings |= read_command(line) is None and bool(unknown or known)
         line = (*self._by_variables(prefix, line), *line)
         if (self.prefix and read_command(line) is None) or (line[0] == "command" and "-v" in line[1:2]):
             return
@@ -450,7 +448,7 @@ class _Shell(ShellWithScripts):
                 self.last = " ".join(line[:_SHOWN]) if program else self.last
                 return
             command = LaunchCommand(None, {}, program, shown=(program,))
-            self.brings = before
+            self.brings = brought
         seen = {name: self.values[name] for name in sorted(self.exported) if name in self.values}
         given = {name: None if "$" in text else text for name, text in command.sets.items()}
         seen.update({name: value for name, value in (*prefix.items(), *given.items()) if is_kept(name)})
@@ -462,8 +460,8 @@ class _Shell(ShellWithScripts):
         here = [] if goes_out else [line[0], folder if isinstance(folder, str) else self.gone]
         if bare and here and "/" in line[0]:
             self._need([expand.moved(folder, here.pop(0) or "") or ""], "run")
-        if not (self.lines or before):
-            self.first = {*programs[:1]}
+        if not (self.lines or brought):
+            self.first = {expand.moved(folder, each) or "" for each in programs[:1]}
         python = next((word for word in line if is_python(program_name(word))), "python")
         beside = "" if "/" in line[0] or not self.environment else f"{self.environment}/bin/python"
         named = python if "/" in python else beside

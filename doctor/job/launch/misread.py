@@ -205,7 +205,8 @@ def _behind(one: ShellCommand) -> Iterator[Slip]:
     at = next((n for n, word in enumerate(one.words) if program_name(word) == one.command.program), 0)
     if known is None or known.outer or not at or given.keys() & {"hosts", "hostfile", "include"}:
         return
-    if any(word[:1] == "$" and before[:1] != "-" for before, word in pairwise(one.words[: at + 1])):
+    pairs = pairwise(one.words[: at + 1])
+    if any(word[:1] == "$" and (before[:1] != "-" or "=" in before) for before, word in pairs):
         return  # it may hold options
     own = {full for full, called in known.options.values.items() if re.match("n|master_|rdzv_|ranks", called)}
     words = " ".join(one.words[at + 1 :]).replace("=", " ").split()

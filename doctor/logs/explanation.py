@@ -7,8 +7,6 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
-from doctor.logs.forms.line_facts import level_of
-from doctor.logs.judge.deaths import raised
 from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Logs, Party
 from doctor.logs.naming import short_names
 from doctor.logs.search import LogSearch, read_instead
@@ -223,6 +221,9 @@ def why_unknown(explained: Explanation) -> str:
     if found.charges and not found.odd:
         return headline(found.charges[0])
     if found.odd:
+        from doctor.logs.forms.line_facts import level_of
+        from doctor.logs.judge.deaths import raised  # not for a page about a symptom
+
         if _KILLED.search((line := found.odd[0]).text):
             return "A program was killed (SIGKILL), and the log does not say by whom"
         text = raised(line) or " ".join((line.text, *line.rest[: line.text.endswith(":")]))

@@ -130,5 +130,6 @@ def _numbers(line: ShellCommand) -> dict[str, str]:
 
 
 def _of_many(line: ShellCommand) -> bool:
-    """Whether a loop starts several of them side by side."""
-    return bool(line.background) and (line.loop or line.turn != "")
+    """Whether a loop, or ssh to one host after the other, starts several of them side by side."""
+    of_a_host = line.on != "" and bool(line.names & RANK_NAMES)
+    return bool(line.background) and (line.loop or line.turn != "" or of_a_host)

@@ -252,3 +252,11 @@ def test_any_file_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, c
         assert launch.told
         assert all(is_kept(name) for told in launch.told for name in told.env)
         common_env(launch)
+
+
+@pytest.mark.parametrize("program", ["./start.sh", "python train.py"])
+def test_ssh_starts_a_rank_on_each_host(program: str, tmp_path: Path) -> None:
+    line = "ssh node{0} 'cd /job && RANK={1} WORLD_SIZE=2 MASTER_ADDR=node1 {2}' &"
+    text = "\n".join([line.format(1, 0, program), line.format(2, 1, program), "wait", ""])
+    told = read(tmp_path, text).told
+    assert [(each.on, each.env["RANK"]) for each in told] == [("node1", "0"), ("node2", "1")]

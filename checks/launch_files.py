@@ -79,8 +79,8 @@ NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), 
 """Path -> "missing", also with a colon and the names that begin and end like it if its folder is there, "not
 readable", "a folder", "empty", "lines with CR LF", "a script without its interpreter", or "not executable",
 which only a program must be; others are usable files. What ranks write ends in "/.": "not writable", "less
-than 100 MB free", "below a file". What ssh is to find begins with $PATH. "= path" -> what a program or a
-configuration contains, as a sum.
+than 100 MB free", "below a file". What ssh is to find begins with $PATH, a user with $WHOSE. "= path" ->
+what a program or a configuration contains, as a sum.
 """
 
 

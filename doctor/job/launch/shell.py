@@ -175,8 +175,8 @@ class _Shell(ShellWithScripts):
         self.needs: dict[tuple[str, str], set[str]] = {}
         self.conda, self.environment, self.gone = "", "", ""
         self.elsewhere, self.hidden, self.on, self.by_ssh = False, False, "", ""
-        self.brings, self.brought = False, ""
-        self.first: set[str] = set()
+        self.brings, self.brought = False, ""  # by an unknown program, or by ranks of one on this host
+        self.first: set[str] = set()  # the program that a batch script starts first
         self.lost: set[str] = set()
 
     def read_all(self) -> None:

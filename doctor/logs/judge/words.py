@@ -28,7 +28,7 @@ ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _NAMED = dict(_VALUES)
 """The values that a sentence names, and how."""
 _THING = re.compile("|".join(_THINGS))
-"""What a line names: a file, an address, a word in quotes, a port of a host, a user, a device."""
+"""What a line names: a file, an address, a word in quotes, a device."""
 _LABELS = re.compile(r"(?:\S{1,80}: )*")
 """Who writes, in front of a line."""
 _MOST_THINGS = 2

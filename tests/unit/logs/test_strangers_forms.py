@@ -36,6 +36,7 @@ def test_who_only_waited_or_was_left_is_not_named(name: str, tmp_path: Path) -> 
     ("last", "says"),
     [
         ("**Killed**", "A program was killed (SIGKILL)"),
+        ("[rank3]: 2026-01-09 11:12:00,123 ERROR:", "Something is wrong"),
         ("Aborted", "No rule knows the cause; most telling: Aborted"),
     ],
 )

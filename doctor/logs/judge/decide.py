@@ -176,10 +176,15 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     found = [each for each in case.events if each.kind is not SuspectKind.NAMES or not each.overcome]
     several = (tuple(each for each in found if each.kind is kind) for kind in _TELLING)
     events = next(filter(None, several), None)
-    own = own_exception(case) if events and events[0].kind is SuspectKind.CONFIRMS else None
-    if events is None or own:  # who says that a process failed does not say why
-        return own
+    if events is None:
+        return None
     head = first_cause(events)
+    echo = head.kind in (SuspectKind.CONFIRMS, SuspectKind.AFTER)
+    own = own_exception(case) if echo else None
+    said = own.lines[0] if own else head.line
+    above = said.file == head.line.file and said.number < head.line.number
+    if own and (above or head.kind is SuspectKind.CONFIRMS):  # who tells of an end does not say why
+        return own
     told_why = (each for each in case.of(SuspectKind.CONFIRMS, SuspectKind.AFTER) if explains(each, head))
     head = next(told_why, head)
     same = tuple(each for each in case.events if each.id == head.id)

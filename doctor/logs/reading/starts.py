@@ -38,7 +38,8 @@ def begun_again(window: Window, known: Mapping[bytes, int], alone: bool) -> Iter
         for at, line, said in lines:
             command = _COMMAND.match(line)
             again = often[said] > 1 or (alone and bool(ended["dead"] or _BY_PADDLE.search(line)))
-            again |= command is not None and command[0] in window.data[: window.start + ended.start()]
+            before = window.data[: window.start + ended.start()]
+            again |= command is not None and command[command.lastindex or 0] in before
             if again or (said in known and not (first and at <= known[said])):
                 yield at
                 break

@@ -13,6 +13,7 @@ from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading.stacks import own_frame
+from doctor.text.hostprogram import table
 
 SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
@@ -22,27 +23,11 @@ _CRASHES = (4, 7, 8, 11)
 """Signals by which a process ends for what it did itself."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
 _VALUE = re.compile(r"\d+|'[^']*'")
-_ENTRY = re.compile(r".{0,120}\s exitcode {0,2}: ")
-"""The line of torchrun's table that states how a rank ended."""
 _COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectKind.ABSENT)
-_EXCEPTION = re.compile(
-    r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b"
-    r"(?:\(\w{1,60}\))?(?:(?::| \().*)?$)"
-    r"|^((?:[A-Za-z_]\w{0,60}\.){1,9}[A-Z]\w{0,60}: .*$)"
-)
-OF_OTHERS = re.compile(
-    r"^[\w.]{0,200}(?:CalledProcessError|ChildFailedError|SignalException|ProcessRaisedException|SystemExit"
-    r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt"
-    r"|DeadlockDetectedException|Dist(?:Network|Store)Error)\b"
-)
-"""Exceptions that others cause."""
-PLACE = re.compile(
-    r" \((?P<file>[^()]{1,300}):(?P<line>\d{1,9})(?:, in \S{1,80})?"
-    r"(?:, of os\.environ)?(?:, while it handled .*)?\)$"
+_ENTRY, _EXCEPTION, OF_OTHERS, PLACE, _ANY_NAME = (
+    re.compile("|".join(rows)) for _, *rows in table(__file__, "deaths.txt")
 )
 LOGGED = (Form.PLAIN, Form.TORCH)
-_ANY_NAME = re.compile(r"(?:^|\]:? |> |\| )([A-Za-z_][\w.]{0,120}(?:: .{0,2000}| \([^()]{1,400}\))?$)")
-"""An exception below its frames, whatever it is called."""
 
 
 def deaths_of(case: LogCase) -> list[Suspect]:

@@ -141,15 +141,21 @@ def _counts(sighting: Sighting, file: LogFile) -> bool:
     ):
         return True
     if needs == "end":
-        return file.lines - last.number < LAST_WORDS
+        return below(file, last) < LAST_WORDS
     made = max((step.number for step in file.progress), default=0)
     over = [line.number for line in file.over if line.number > made]
     if needs == "unfinished" and (file.lines in over or any(number < last.number for number in over)):
         return False
-    near = file.lines - last.number <= (LAST_WORDS if needs == "repeated" else NEAR_END)
+    near = below(file, last) <= (LAST_WORDS if needs == "repeated" else NEAR_END)
     if needs == "no-step" or file.last_at is None or last.at is None:
         return near
     return near and file.last_at - last.at <= LATE
+
+
+def below(file: LogFile, line: LogLine) -> int:
+    """How many lines stand below it, but those of the command that a shell quotes with it to the end."""
+    quoted = line.text.count("'") % 2 == 1 and file.last is not None and file.last.text.endswith("'")
+    return 0 if quoted else file.lines - line.number
 
 
 def is_raised(line: LogLine) -> bool:

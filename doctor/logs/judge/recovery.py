@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from doctor.logs.judge.clocks import TOGETHER, Clocks
-from doctor.logs.judge.event import Event, explains, is_raised
+from doctor.logs.judge.event import Event, below, explains, is_raised
 from doctor.logs.judge.kernel_events import RANKS
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, apart
@@ -18,6 +18,8 @@ HELD_BACK = 8192
 """The most characters that print() held back, which Python writes when it ends, after its last exception."""
 WRITERS = 4
 """HELD_BACK is multiplied by this if another rank may have written the step."""
+_DONE, _BELOW = re.compile(r"(?i)\W*(?:done|finished|end)\W*"), 2
+"""What a script says when its program has ended, however that was, and how many lines below a traceback."""
 _USUAL = 100
 """Characters of a line of a log."""
 _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
@@ -29,7 +31,7 @@ _OVER = dict(str.split(row) for row in table(__file__, "recovery.txt")[0])
 events in their order, so only what one rank said is compared by its place."""
 _LATER = (
     *("nccl-ready", "ray-restored", "supervisor-program-runs", "kernel-nfs-back", "kernel-lustre-back"),
-    *("ceph-well", "kubernetes-node-ready", "slurm-node-back", "slurm-works"),
+    *("ceph-well", "kubernetes-node-ready", "slurm-node-back", "slurm-works", "condor-done"),
 )
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _FORGIVEN = frozenset(map(SuspectKind, ["waits", "closed", "after", "link", "absent", "confirms"]))
@@ -102,7 +104,8 @@ class Recovery:
             if by_rank or (here and over.form is Form.ELASTIC and tag is None):
                 return None if line.form in _LAUNCHERS else over  # those tell of ends, and do not complain
             last = any(each and (each.file, each.number) == (over.file, over.number) for each in ends)
-            if alone and last and not (_ends_it(line) and own[0] not in (None, said[0])):
+            script = is_raised(line) and over.number - line.number <= _BELOW and _DONE.fullmatch(over.text)
+            if alone and last and not script and not (_ends_it(line) and own[0] not in (None, said[0])):
                 return over
         return None
 
@@ -146,9 +149,12 @@ class Recovery:
         return False
 
     def _steps_of(self, rank: int | None, file: str) -> list[LogLine]:
-        """The steps of a rank. If the rank of a line is unknown, all steps of its file count."""
+        """The steps of a rank. If the rank of a line is unknown, all steps of its file count. A bar that has
+        no speed yet is none.
+        """
         others = self._every if rank is None else self._steps.get(None, ())
-        return [*self._steps.get(rank, ()), *(line for line in others if line.file == file)]
+        found = [*self._steps.get(rank, ()), *(line for line in others if line.file == file)]
+        return [step for step in found if not step.text.endswith("?it/s]")]
 
     def _proves(self, line: LogLine, step: LogLine, rank: int | None) -> bool:
         """Whether the step is by the writer of the line, and Python did not hold it back until its end."""
@@ -180,7 +186,7 @@ class Recovery:
         file, last = self._files[event.line.file], event.sighting.last
         if event.sighting.symptom.needs in ("no-step", "differs") or is_raised(last):
             return False
-        return file.lines - last.number > AFTER_END and not any(line.final for line in file.odd)
+        return below(file, last) > AFTER_END and not any(line.final for line in file.odd)
 
     def _later(self, line: LogLine, step: LogLine) -> bool:
         """Whether a step came after the line, by any rank and by any clock that states its zone alike."""

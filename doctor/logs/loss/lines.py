@@ -11,29 +11,14 @@ from dataclasses import dataclass
 
 from doctor.logs.loss.names import NUMBER, find_loss, rank_of
 from doctor.logs.model import LossForm
+from doctor.text.hostprogram import table
 
 LONGEST = 8192
 """The most characters of a line that are examined."""
-_STEP = re.compile(
-    r"(?<!skipped )(?<!nan )(?<![\w-])(?P<name>global[_ ]?step|num_updates|current_steps?|cur_step|train_step"
-    r"|steps?|iterations?|iters?|updates?|batch(?:_idx)?|it)(?![\w-])"
-    r"['\"]?(?P<between>[ \t:=#\[(]{0,20})['\"]?"
-    r"(?P<step>\d{1,15})(?![\d.]*[\w%.])(?:[ \t]{0,12}/[ \t]{0,12}(?P<of>\d{1,15}))?",
-    re.IGNORECASE,
+_STEP, EPOCH, _PLACE, _SKIPPED, _NAN_STEPS, _NAN_NORM = (
+    re.compile("|".join(rows)) for _, *rows in table(__file__, "lines.txt")
 )
 _STEP_RANKS = {"global": 0, "num_up": 0, "curren": 0, "cur_st": 0, "batch": 2, "batch_": 2, "it": 3}
-EPOCH = re.compile(
-    r"(?<![\w-])epochs?['\"]?[ \t:=#\[(]{0,20}['\"]?(?P<epoch>\d{1,9})(?P<part>\.\d{1,30})?(?![\w%.])",
-    re.IGNORECASE,
-)
-_PLACE = re.compile(
-    r"\[[ \t]{0,12}(\d{1,15})[ \t]{0,4}/[ \t]{0,4}(\d{1,15})|(?<!\d)(\d{1,15})/(\d{1,15}) \["
-    r"|[━╸╺] (\d{1,15})/(\d{1,15}) "
-)
-"""The last is a bar of rich, which Lightning shows where rich is installed."""
-_SKIPPED = re.compile(r"number of skipped iterations:[ \t]{1,20}(?P<skipped>\d{1,9})\b")
-_NAN_STEPS = re.compile(r"number of nan iterations:[ \t]{1,20}[1-9]")
-_NAN_NORM = re.compile(r"['\"]grad_norm['\"]: ['\"]?(?:nan|inf)", re.IGNORECASE)
 STEP_NAMES = (
     *("global_step", "num_updates", "current_steps", "step", "steps", "_step", "trainer/global_step"),
     *("iteration", "iter", "update", "batch", "batch_idx"),

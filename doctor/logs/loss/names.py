@@ -1,5 +1,6 @@
 """Finds the training loss among words with "loss" in them: not a loss scale, a validation loss or a part."""
 
+import math
 import re
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ _ELSEWHERE = re.compile(
     r"(?<![\w/.\-])(?:val|valid|validation|validating|eval|evaluation|evaluate|evaluating|test|testing|dev)(?![\w/.\-])",
     re.IGNORECASE,
 )
+_CHECKS = re.compile(r"val|test")
 _TRAINING = re.compile(r"(?<![a-z])train", re.IGNORECASE)
 *_RANKED, _SEPARATE, _OTHERS = table(__file__, "names.txt")
 NAMES = {name: rank for rank, names in enumerate(_RANKED) for name in names}
@@ -46,8 +48,9 @@ class NamedValue(NamedTuple):
 
 
 def find_loss(text: str) -> NamedValue | None:
-    """The loss in a line whose name has the lowest rank."""
+    """The loss in a line whose name has the lowest rank; NaN if it has none, and all its parts are NaN."""
     best: NamedValue | None = None
+    parts = list[float]()
     for number, found in enumerate(_WORD.finditer(text)):
         if number >= MOST:
             break
@@ -59,15 +62,19 @@ def find_loss(text: str) -> NamedValue | None:
         name = f"{prefix}loss{after[0] if after else ''}".lower()
         if name == "loss" and (previous := _PREVIOUS.search(head)):
             word = previous[1].lower()
-            if word[-1:].isalpha() and word not in _QUALIFIERS:
-                continue
-            name = f"{word} loss" if word in _SEPARATE else name
+            part = word[-1:].isalpha() and word not in _QUALIFIERS
+            name = f"{word} loss" if part or word in _SEPARATE else name
         rank = NAMES.get(name)
-        value = _VALUE.match(text, after.end() if after else found.end()) if rank is not None else None
-        if rank is None or value is None or (best and best.rank <= rank) or _is_elsewhere(head, name):
+        value = _VALUE.match(text, after.end() if after else found.end())
+        if value is None or (best and (rank is None or best.rank <= rank)) or _is_elsewhere(head, name):
+            continue
+        if rank is None:
+            parts.append(float(value["value"]))
             continue
         whole = value["value"].lstrip("+-").isdigit()
         best = NamedValue(rank, name, float(value["value"]), value["sign"] or "", at, whole)
+    if best is None and len(parts) > 1 and all(map(math.isnan, parts)):
+        return NamedValue(len(_RANKED), "loss", math.nan, ":", 0, whole=False)
     return best
 
 
@@ -76,4 +83,4 @@ def _is_elsewhere(head: str, name: str) -> bool:
     if "train" in name:
         return False
     near = list(_ELSEWHERE.finditer(head))
-    return bool(near) and not _TRAINING.search(head, near[-1].end())
+    return bool(_CHECKS.search(name) or (near and not _TRAINING.search(head, near[-1].end())))

@@ -315,13 +315,15 @@ def _wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
         )
     behind = [process for process in names.launch.told if process.behind]
     if behind and world.value > 1:
-        yield _miscounted(
-            names,
+        starts = "ssh -n …" if launcher(behind[0]) else "python …"
+        yield names.problem(
             behind,
-            world,
-            1,
+            "start",
             "the ranks are started one after another: the first waits for the others until it gives up",
-            f"{'ssh -n …' if launcher(behind[0]) else 'python …'} &  # and `wait` at the end",
+            expected=f"all {world.text} ranks at the same time",
+            actual="each when the one before has ended",
+            evidence=names.evidence(behind[:1], world.said),
+            commands=(remark(f"in the script: {starts} & for each, and `wait` at the end"),),
         )
         return
     ranks = [process for processes in scripts.values() for process in processes]

@@ -109,7 +109,10 @@ def launch_variables(
     inherited = {name for login in (logins or {}).values() for name in login.variables}
     doubts: dict[str, None] = {}
     for launch in launches:
+        own = {slip.name for slip in launch.slips if slip.kind == "own"}  # which says more than "draws"
         for slip in (slip for slip in launch.slips if slip.name):
+            if slip.kind == "draws" and slip.name in own:
+                continue
             if slip.kind not in BY_SHELL and (slip.name in inherited or is_given(slip)):
                 continue
             if slip.kind in FROM_OUTSIDE and (in_pods or slip.file.endswith((".yaml", ".yml"))):
@@ -223,6 +226,10 @@ def launch_command(
                 continue
             if slip.kind == "asroot" and {*users.values()} != {"root"}:
                 continue
+            if slip.kind == "forward" and any(
+                "MASTER_ADDR" in each.variables for each in (logins or {}).values()
+            ):
+                continue
             alone = slip.kind in OF_SEVERAL_HOSTS and len(plan.hosts) < 2
             local = slip.kind == "network" and not any(_spans(process) for process in launch.told)
             other = slip.kind == "devices" and plan.backend.value is Backend.GLOO
@@ -254,7 +261,9 @@ def _spans(process: ProcessEnv) -> bool:
 
 def _problem(launch: Launch, slip: Slip) -> Problem:
     slip = replace(slip, words=slip.words[:LONGEST], like=slip.like[:LONGEST])
-    summary, expected, typed = (_of_variable if slip.name else _of_command)(slip)[slip.kind]
+    named = slip.kind == "inside" and "--export=" in slip.words
+    kind = "named" if named else slip.kind
+    summary, expected, typed = (_of_variable if slip.name else _of_command)(slip)[kind]
     return Problem(
         summary,
         expected=expected,
@@ -311,6 +320,11 @@ def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"{name} is empty where the command runs: it is set in the script alone",
             f"the value of {name}, filled in by the script or handed over",
             "double quotes for the command, a here-document without quotes, or -e NAME for a container",
+        ),
+        "named": (
+            f"{name} is empty where the command runs: srun hands over only what its --export names",
+            f"{name}, handed over",
+            f"--export=ALL,… or --export={name},…",
         ),
         "batch": (
             f"the batch script fills in {name} once, so that every node gets 0",
@@ -617,6 +631,11 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "Open MPI hands over only the variables that -x names: ranks on other hosts get no MASTER_ADDR",
             "-x MASTER_ADDR -x MASTER_PORT",
             "add -x MASTER_ADDR -x MASTER_PORT",
+        ),
+        "gives": (
+            "SLURM_GPUS_PER_NODE is empty: Slurm sets it for --gpus-per-node alone",
+            "--gpus-per-node in the script, or SLURM_GPUS_ON_NODE",
+            "$SLURM_GPUS_ON_NODE in place of $SLURM_GPUS_PER_NODE",
         ),
         "few": (
             f"the hostfile has fewer hosts than {words}: DeepSpeed starts on those alone",

@@ -480,7 +480,9 @@ class _Shell(ShellWithScripts):
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
         starts = next((w for w in line if is_known(w) or is_python(program_name(w))), line[0])
-        by_name = self.by_ssh and "/" not in starts and not _NAMES["finds"].search(self.by_ssh)
+        plain = re.sub(r"\bconda activate \S+ *(?:&&|;)", "", self.by_ssh)
+        starts = "conda" if plain != self.by_ssh else starts
+        by_name = plain and "/" not in starts and not _NAMES["finds"].search(plain)
         self._need([f"$PATH/{starts}"] if by_name else (), "command")
         self._need((f"$WHOSE/{name}" for name in _NAMES["user"].findall(self.by_ssh)), "machine")
         before = takewhile(lambda word: not word.endswith(".py"), line)

@@ -5,21 +5,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-_RANK = re.compile(
-    r"(?:^|[._-])(?:global)?rank[._-]?(?P<rank>\d{1,6})(?:[._-]|$)"
-    r"|^worker[_-](?P<worker>\d{1,6})\.(?:log|txt|out|err)"
-    r"|^(?:train_parallel|device_?)(?P<script>\d{1,4})$|^workerlog\.(?P<paddle>\d{1,4})$",
-    re.IGNORECASE,
+from doctor.text.hostprogram import table
+
+_RANK, _PLOG, _DEVICE, _ATTEMPT, _HOST, _ADDRESS, _TOKEN = (
+    re.compile("|".join(rows)) for _, *rows in table(__file__, "names.txt")
 )
-_PLOG = re.compile(r"^(?:plog|device)-(?P<pid>\d{1,9})_\d{8,20}\.log")
-_DEVICE = re.compile(r"^device-(?P<device>\d{1,3})$")
-_ATTEMPT = re.compile(r"^attempt_\d{1,4}$")
-_STEMS = "node|host|gpu|npu|server|compute|master|worker|cn|gn|dgx|hgx|atlas|ecs|pod|vm|h|n"
-_HOST = re.compile(
-    rf"^(?:{_STEMS})[a-z]{{0,8}}[_-]?\d{{1,6}}(?:[.-][a-z0-9.-]{{1,60}})?$|^ip-\d{{1,3}}(?:-\d{{1,3}}){{3}}$"
-)
-_ADDRESS = re.compile(r"^\d{1,3}(?:\.\d{1,3}){3}$")
-_TOKEN = re.compile(r"(?:^|[._])((?:node|host|gpu|npu|server|compute|cn|gn|dgx)-?\d{1,6})(?=[._-]|$)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _TELLING = tuple(
     map(SuspectKind, ["closed", "link", "waits", "after", "stopped", "left", "died", "confirms", "names"])
 )
 """Kinds of consequences, the most telling first."""
-_TOLD_TO_END = ("paddle-terminated", "process-ended-by-term")
+_ECHOES = ("paddle-terminated", "process-ended-by-term")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     if events is None:
         return None
     head = first_cause(events)
-    echo = head.kind is SuspectKind.CONFIRMS or head.id in _TOLD_TO_END
+    echo = head.kind is SuspectKind.CONFIRMS or head.id in _ECHOES
     own = own_exception(case) if echo else None
     said = own.lines[0] if own else head.line
     above = said.file == head.line.file and said.number < head.line.number

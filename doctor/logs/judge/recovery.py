@@ -35,6 +35,8 @@ _LATER = (
 )
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _FORGIVEN = frozenset(map(SuspectKind, ["waits", "closed", "after", "link", "absent", "confirms"]))
+SETUP = ("launch-conda-not-set-up", "launch-module-unknown")
+"""What a script says of its environment, and goes on: if something else ended it, that is the cause."""
 AFTER_END = 20
 """Lines that a launcher or a shell may write after the end of a program."""
 Steps = Mapping[int | None, Sequence[LogLine]]
@@ -67,7 +69,9 @@ class Recovery:
         last, harmless = event.sighting.last, bool(event.sighting.symptom.needs)
         died = event.kind is SuspectKind.DIED
         dead = died and not harmless  # nobody goes on after a signal; who is not known may be no rank
-        went_on = not dead and self._went_on(last, event.by.rank, harmless and not died)
+        went_on = not dead and self._went_on(
+            last, event.by.rank, harmless and not died and not is_raised(last)
+        )
         later = any(self._later(last, step) for step in self._every)
         alone = self._alone and (later or self._ends_well(event))
         if (not _lasts(event.sighting) and (went_on or alone)) or (not dead and self._printed_on(last)):
@@ -229,6 +233,9 @@ def got_over(event: Event, sightings: Iterable[Sighting], found: Iterable[Event]
 def outdone(event: Event, found: Iterable[Event]) -> bool:
     """Whether it is what healthy logs show, too, and another cause ended a rank with an exception."""
     last, warns = event.sighting.last, event.sighting.symptom.needs in ("last", "end", "no-step")
+    if event.id in SETUP:
+        below = (each for each in found if each.line.file == last.file and each.line.number > last.number)
+        return any(each.kind not in _FORGIVEN and not explains(event, each) for each in below)
     raised = (each for each in found if warns and is_raised(each.line) and not each.sighting.symptom.needs)
     return any(
         event.kind is each.kind is SuspectKind.ROOT

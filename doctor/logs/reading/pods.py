@@ -4,27 +4,14 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
 
+from doctor.text.hostprogram import table
+
 FAMILY = "kubernetes"
 FAR = 120
 """The most lines above an event that are searched for the heading of its pod."""
-_INSIDE = re.compile(r"\s{1,12}(?:Reason|Message|(?:Last )?State): ")
-_OUTSIDE = re.compile(r"(?:Reason|Message): ")
-_OBJECT = re.compile(r"\b(?:Warning|Normal)\s{1,20}\w{1,60}\s{1,40}pod/(?P<pod>[\w.-]{1,253})\s")
-"""The object of an event in the table of `kubectl get events`."""
-_EVENT = re.compile(r"\s{0,8}(?:Warning|Normal)\s{1,20}\w{1,60}\s{1,40}(?:<\w{1,20}>|\d{1,4}[smhd])")
-"""An event in the output of `kubectl describe`, where all are about one pod."""
-_PLACED = re.compile(
-    r"Successfully assigned (?:[\w.-]{1,253}/)?(?P<pod>[\w.-]{1,253}) to (?P<node>[\w.-]{1,253})"
+_INSIDE, _OUTSIDE, _OBJECT, _EVENT, _PLACED, _NAME, _FIELD, _ASKED, _CONTAINER = (
+    re.compile(pattern) for _, pattern in table(__file__, "pods.txt")
 )
-_NAME = re.compile(r"Name: {1,40}(?P<pod>[\w.-]{1,253})")
-_FIELD = re.compile(r"(?P<key>Name|Node): {1,40}(?P<value>[\w.-]{1,253})")
-_ASKED = re.compile(
-    r"kubectl (?:[\w-]{1,20} ){0,3}describe (?P<kind>pods?|po|pg|podgroups?|vcjob|job)s?[ /]"
-    r"(?:-\S{1,20} (?:[\w-]{1,63} )?){0,3}(?P<name>[a-z0-9][\w.-]{0,252})\s*$"
-)
-"""The command that printed it, above a text whose head is cut off."""
-_CONTAINER = re.compile(r"\s{0,8}(?P<name>[a-z0-9][a-z0-9-]{0,62}):\s{0,9}$")
-"""A container's heading. The fields of kubectl begin with a capital letter."""
 
 
 def pod_of(text: str, above: Iterable[str]) -> Mapping[str, str]:

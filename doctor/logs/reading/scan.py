@@ -72,7 +72,9 @@ MOST_SEARCHED = 200
 _LOOKED = 20_000
 """The most lines of one file that are examined for complaints, and the most that are examined for ranks."""
 
-_OF_AN_END = re.compile(r"[ \t]|0 |---|C\+\+ Trace|No stack trace in |Error Message Summary|FatalError: `")
+_OF_AN_END = re.compile(
+    r"[ \t]|0 |\d{1,3} {2,4}\S|---|C\+\+ Trace|No stack trace in |Error Message Summary|FatalError: `"
+)
 """How lines begin that go on after an exception: TensorFlow counts to 0, Paddle says that it was ended."""
 _FROM_NEIGHBOURS = (*stacks.WORDS, *ENDED, *DIED, *MISSED, *FIRST)
 """With these words, a line means what its neighbours say."""

@@ -120,7 +120,7 @@ def test_what_healthy_logs_say_too_stays_silent(tmp_path: Path) -> None:
 
 LIMIT = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME LIMIT ***"
 SCANCEL = LIMIT.replace(" DUE TO TIME LIMIT", "")
-SHELL = "CommandNotFoundError: Your shell has not been properly configured to use 'conda activate'."
+SHELL = "PackagesNotFoundError: The following packages are not available from current channels:"
 
 
 def test_an_exception_without_a_traceback_before_steps_did_not_end_the_job(tmp_path: Path) -> None:

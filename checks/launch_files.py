@@ -167,7 +167,7 @@ def launch_files_missing(
                     continue  # the host that starts the others has it
                 if everywhere and (
                     launch.scheduled
-                    or state in ("empty", EMPTY)
+                    or state == "empty"
                     or path in of_devices
                     or (kind in ELSEWHERE and not near)
                 ):

@@ -86,6 +86,19 @@ def test_open_mpi_does_not_start_as_root(
     assert len(found) == told
 
 
+@pytest.mark.parametrize(("variables", "told"), [({}, 1), ({"MASTER_ADDR": "node1"}, 0)])
+def test_what_mpirun_keeps_for_itself_a_login_may_set(
+    variables: dict[str, str], told: int, tmp_path: Path
+) -> None:
+    ranks = "bash -c 'RANK=$OMPI_COMM_WORLD_RANK exec python train.py'"
+    text = f"export MASTER_ADDR=node1 MASTER_PORT=29511\nmpirun -np 4 -H node1:2,node2:2 {ranks}\n"
+    (tmp_path / "run.sh").write_text(text)
+    logins = {name: Environment(variables) for name in ("node1", "node2")}
+    launch = read_launch_files([tmp_path / "run.sh"])
+    found = judged("launch-command", [launch], a_plan("gloo", 2), {"environment": logins})[0]
+    assert len(found) == told
+
+
 @pytest.mark.parametrize(("characters", "told"), [(75, 0), (76, 1)])
 def test_a_folder_whose_name_leaves_no_room_for_sockets(characters: int, told: int, tmp_path: Path) -> None:
     folder = f"/data/{'x' * (characters - 6)}"

@@ -47,7 +47,6 @@ SYSTEM = ("/bin/", "/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sbin/", "/sys/
 HOME, PATH, PORT, USER = "$HOME", "$PATH", "$PORT", "$WHOSE"
 OWN = "a folder with its own "
 """The state of a folder that brings libraries: in PYTHONPATH, before those of the environment."""
-EMPTY = "an empty folder"
 LEFT = "there already"
 """The state of a file by which ranks are to meet."""
 ALIKE = 0.85
@@ -128,11 +127,11 @@ def launch_files_missing(
     that it starts first, if some hosts have it and others do not.
     A file of init_method=file:// that is there already is a warning, as is a port of ssh (--ssh_port) where
     nothing listens. A folder of PYTHONPATH that brings a torch, a numpy or a MindSpore of its own should do
-    so on all hosts: else it is a warning, as is a folder of data that is empty on some. If no host has a
-    path, it is a fault of the launch, and of no host, if a file of a similar name is beside it, the folder
-    around what is mounted is there, or all hosts have another path that the launch names. Otherwise it is a
-    warning, because the script may be meant for other machines, as is what it may bring. Of folders of data,
-    models and environments by name nothing is said then.
+    so on all hosts: else it is a warning. If no host has a path, it is a fault of the launch, and of no
+    host, if a file of a similar name is beside it, the folder around what is mounted is there, or all hosts
+    have another path that the launch names. Otherwise it is a warning, because the script may be meant for
+    other machines, as is what it may bring. Of folders of data, models and environments by name nothing is
+    said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it. Where
     ranks cannot write, find the folder on the way that is another user's, full or mounted read-only.
@@ -177,7 +176,6 @@ def launch_files_missing(
                 sure = here or state in (NOT_EXECUTABLE, CR_LF, NO_INTERPRETER) or HIDES in state
                 said, expected, named = _told(path, kind, state)
                 doubtful = kind in ("volume", "search", "imports", "init") or (everywhere and not sure)
-                doubtful |= state == EMPTY  # its ranks may fill it
                 if path.startswith(PORT):
                     if hosts == [plan.names[0]]:
                         continue  # the launcher goes to itself without ssh
@@ -317,7 +315,7 @@ def _state(seen: str, kind: str) -> str:
         return LEFT if seen == NOT_EXECUTABLE else ""
     if seen == NOT_EXECUTABLE and kind != "run":
         return ""
-    if seen.startswith(OWN) or (seen == EMPTY and kind != "data"):
+    if seen.startswith(OWN):
         seen = "a folder"
     if HIDES in seen and kind not in ("", "file"):  # only the folder of the program is searched
         return ""
@@ -349,8 +347,6 @@ def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
         )
     if state in (NOT_WRITABLE, NO_ROOM):
         return (f"namei -l {_quoted(path)}", f"df -h {_quoted(path.rpartition('/')[0] or '/')}")
-    if state == EMPTY:
-        return (f"findmnt -T {_quoted(path)}", remark("mount or copy what the other hosts have there"))
     if state == NOT_EXECUTABLE:
         return (f"chmod +x {_quoted(path)}",)
     if state == NO_INTERPRETER:

@@ -315,7 +315,6 @@ def _wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
         )
     behind = [process for process in names.launch.told if process.behind]
     if behind and world.value > 1:
-        starts = "ssh -n …" if launcher(behind[0]) else "python …"
         yield names.problem(
             behind,
             "start",
@@ -323,7 +322,7 @@ def _wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
             expected=f"all {world.text} ranks at the same time",
             actual="each when the one before has ended",
             evidence=names.evidence(behind[:1], world.said),
-            commands=(remark(f"in the script: {starts} & for each, and `wait` at the end"),),
+            commands=(remark("in the script: & behind the command that starts each, and `wait` at the end"),),
         )
         return
     ranks = [process for processes in scripts.values() for process in processes]

@@ -261,8 +261,10 @@ def _spans(process: ProcessEnv) -> bool:
 
 def _problem(launch: Launch, slip: Slip) -> Problem:
     slip = replace(slip, words=slip.words[:LONGEST], like=slip.like[:LONGEST])
-    named = slip.kind == "inside" and "--export=" in slip.words
-    kind = "named" if named else slip.kind
+    named = re.search(
+        r"--export=(?![\"']?ALL)(?!.*\b(?:sudo|docker|podman|singularity|apptainer)\b)", slip.words
+    )
+    kind = "named" if named and slip.kind == "inside" else slip.kind
     summary, expected, typed = (_of_variable if slip.name else _of_command)(slip)[kind]
     return Problem(
         summary,
@@ -324,7 +326,7 @@ def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
         "named": (
             f"{name} is empty where the command runs: srun hands over only what its --export names",
             f"{name}, handed over",
-            f"--export=ALL,… or --export={name},…",
+            "--export=ALL,…",
         ),
         "batch": (
             f"the batch script fills in {name} once, so that every node gets 0",

@@ -27,9 +27,6 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
     b=
     for n in torch torch_npu mindspore numpy; do [ ! -e "$1/$n/__init__.py" ] || b="$b $n"; done
     [ -z "$b" ] || h="a folder with its own$b"
-    f=$((f+1))
-    [ "$h" != 'a folder' ] || [ $f -gt 4 ] || [ -n "$(find "$1/" -mindepth 1 -maxdepth 1 -print -quit)" ] ||
-      h='an empty folder'
   elif ! [ -r "$1" ] && ! [ -x "$1" ]; then h='not readable'
   elif [ -f "$1" ] && ! [ -s "$1" ]; then case "$1" in /proc/*|/sys/*) ;; *) h=empty;; esac
   elif [ -f "$1" ]; then
@@ -53,7 +50,7 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
   [ -z "$h" ] || printf '%s %s\n' "$h" "$k"
 }
 ( {
-s=0 f=0 r=$(printf '\r')
+s=0 r=$(printf '\r')
 echo look
 @looks@
 echo looked

@@ -52,9 +52,9 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
     for kind, pattern in _WORDS["slips"].items():
         of_one_shell = kind == "piped" and re.search(r"\blastpipe\b|\A#!.*\b(?:z|k)sh\b", text)
         if (slip := re.search(pattern, plain)) and not of_one_shell:
-            found = _at(text, kind, slip.end() - 1, name=slip.groupdict().get("name", ""))
-            numbered = kind == "forward" and re.search(r"(?<!\w)RANK=", plain)  # its ranks meet by variables
-            yield replace(found, needed=True) if numbered else found
+            slipped = _at(text, kind, slip.end() - 1, name=slip.groupdict().get("name", ""))
+            sure = kind == "forward" and _PATTERN["by variables"].search(slip[0] + plain[slip.end() :])
+            yield replace(slipped, needed=True) if sure else slipped
     if len(script.env.get("TMPDIR", "")) > DEEPEST:
         yield _at(text, "deep", text.rfind("TMPDIR="))
     for found in _PATTERN["limits"].finditer(text):
@@ -88,7 +88,9 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         ports["--head" in filled] += _PATTERN["ray"].findall(filled)
         if there := _written(filled, script):
             yield _at(text, "bind", text.find(command[:12]), there)
-        for kind, said, like in _of_hosts(_PATTERN["over"].sub("", filled)):
+        inner = _PATTERN["over"].sub("", filled)  # of what ssh starts, the paths are of one host alone
+        apart = (row for row in _of_hosts(inner) if row[0] == "network" and inner != filled)
+        for kind, said, like in (*_of_hosts(filled), *apart):
             path = normpath(join(folder, said)) if kind == "run" else said
             made = "*.sh" in text or _is_made(said.removeprefix("./"), script.text)
             if kind == "run" and (made or path[:1] != "/"):

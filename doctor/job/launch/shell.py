@@ -116,7 +116,9 @@ def _of_hub(values: Mapping[str, expand.Value], words: Sequence[str]) -> Iterato
     offline = {"1", "true", "yes"} & {str(values.get(name)).lower() for name in _OFFLINE}
     if offline and not any(map(_NAMES["cache"].fullmatch, (*words, *values))):
         for option, model in pairwise(words):
-            if _NAMES["hub"].fullmatch(model) and any(of.fullmatch(option) for of in _OPTIONS.values()):
+            if _NAMES["hub"].fullmatch(model) and any(
+                _OPTIONS[of].fullmatch(option) for of in ("read", "model")
+            ):
                 yield f"{folder}/models--{model.replace('/', '--')}", "model"
 
 
@@ -480,8 +482,8 @@ class _Shell(ShellWithScripts):
         files = [str(to) for name, to in seen.items() if _NAMES["variable"].fullmatch(f"{name} {white}")]
         self._need([*here, *programs[:1], *files])
         starts = next((w for w in line if is_known(w) or is_python(program_name(w))), line[0])
-        plain = re.sub(r"\bconda activate \S+ *(?:&&|;)", "", self.by_ssh)
-        starts = "conda" if plain != self.by_ssh else starts
+        conda = _NAMES["conda"].match(self.by_ssh)
+        plain, starts = (self.by_ssh[conda.end() :], "conda") if conda else (self.by_ssh, starts)
         by_name = plain and "/" not in starts and not _NAMES["finds"].search(plain)
         self._need([f"$PATH/{starts}"] if by_name else (), "command")
         self._need((f"$WHOSE/{name}" for name in _NAMES["user"].findall(self.by_ssh)), "machine")

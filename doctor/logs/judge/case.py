@@ -13,16 +13,7 @@ from doctor.logs.judge.job_facts import JobFacts
 from doctor.logs.judge.kernel_events import of_others
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, PartyMaps, places_of, tasks_start_ranks
-from doctor.logs.judge.recovery import (
-    SETUP,
-    Recovery,
-    Steps,
-    differing,
-    forgiven,
-    got_over,
-    lacks_effect,
-    outdone,
-)
+from doctor.logs.judge.recovery import Recovery, Steps, differing, forgiven, got_over, lacks_effect, outdone
 from doctor.logs.model import CUT, HINT, OF_OTHERS, Form, LogLine, Logs, Party
 from doctor.logs.steps import says_trained
 
@@ -184,10 +175,6 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         ((party, line) for party, line in odd if not recovery.clears(party, line)),
         key=lambda each: (each[1].file, each[1].number),
     )
-    raised = {line.file: line.number for _, line in odd if line.frames}
-    found = [
-        each for each in found if each.id not in SETUP or raised.get(each.line.file, 0) < each.line.number
-    ]
     count = [each for each in found if not (each.doubted or forgiven(each))]
     return LogCase(
         logs, known, places, clocks,

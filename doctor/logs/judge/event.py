@@ -17,6 +17,7 @@ LAST_WORDS = 3
 """A `repeated` symptom that occurs once, in a warning, counts within this number of lines from the end."""
 LATE = 60.0
 """Seconds before the last line that still count as the end of a file."""
+_BY_SHELL = re.compile(r": line \d{1,6}: +\d{1,9} [A-Z][\w ]{3,40} +(?:\(core dumped\) )?\S.*'$")
 MOST_READY = 100_000
 """The most ranks that a list of those that are ready may imply."""
 _OF_NOBODY = {"schedulers", "supervisor", "ray-resources", "deepspeed-child", "deepspeed-others-ended"}
@@ -154,7 +155,8 @@ def _counts(sighting: Sighting, file: LogFile) -> bool:
 
 def below(file: LogFile, line: LogLine) -> int:
     """How many lines stand below it, but those of the command that a shell quotes with it to the end."""
-    quoted = line.text.count("'") % 2 == 1 and file.last is not None and file.last.text.endswith("'")
+    told = _BY_SHELL.search(line.text) is not None and line.text.count("'") % 2 == 1
+    quoted = told and file.last is not None and file.last.text.endswith("'")
     return 0 if quoted else file.lines - line.number
 
 

@@ -12,17 +12,11 @@ from doctor.logs.judge.words import who
 from doctor.logs.model import LogFile, LogLine, Party
 from doctor.logs.steps import says_success
 from doctor.model import Confidence
+from doctor.text.hostprogram import table
 
 FEW = 3
 """The most lines of a file that is nothing but an exception."""
-_UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: {0,8}\w")
-"""torch writes the exception that ends a rank with its number in front."""
-_LAUNCHER = re.compile(
-    r"/(?:launcher|launch|commands|elastic)/|/distributed/(?:run|launch)\.py|/subprocess\.py"
-)
-"""Where launchers raise: their exceptions follow from that of a rank."""
-_COMMAND = re.compile(r"[\w.]{0,40}CalledProcessError: Command (?!.{0,80}(?:run|exec|python|launch|speed))")
-"""A command that failed and does not start ranks."""
+_UNCAUGHT, _LAUNCHER, _COMMAND = (re.compile(each) for _, each in table(__file__, "exceptions.txt"))
 
 
 def own_exception(case: LogCase) -> LogBlame | None:

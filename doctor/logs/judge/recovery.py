@@ -18,7 +18,7 @@ HELD_BACK = 8192
 """The most characters that print() held back, which Python writes when it ends, after its last exception."""
 WRITERS = 4
 """HELD_BACK is multiplied by this if another rank may have written the step."""
-_DONE, _BELOW = re.compile(r"(?i)\W*(?:done|finished|end)\W*"), 2
+_DONE, _BELOW = re.compile(r"(?i)\W*done\W*"), 2
 """What a script says when its program has ended, however that was, and how many lines below a traceback."""
 _USUAL = 100
 """Characters of a line of a log."""
@@ -30,13 +30,18 @@ _OVER = dict(str.split(row) for row in table(__file__, "recovery.txt")[0])
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
 events in their order, so only what one rank said is compared by its place."""
 _LATER = (
-    *("nccl-ready", "ray-restored", "supervisor-program-runs", "kernel-nfs-back", "kernel-lustre-back"),
-    *("ceph-well", "kubernetes-node-ready", "slurm-node-back", "slurm-works", "condor-done"),
+    *(
+        "nccl-ready",
+        "ray-restored",
+        "supervisor-program-runs",
+        "kernel-nfs-back",
+        "kernel-lustre-back",
+        "gluster-connected",
+    ),
+    *("ceph-well", "kubernetes-node-ready", "slurm-node-back", "slurm-works", "condor-done", "condor-runs"),
 )
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _FORGIVEN = frozenset(map(SuspectKind, ["waits", "closed", "after", "link", "absent", "confirms"]))
-SETUP = ("launch-conda-not-set-up", "launch-module-unknown")
-"""What a script says of its environment, and goes on: if something else ended it, that is the cause."""
 AFTER_END = 20
 """Lines that a launcher or a shell may write after the end of a program."""
 Steps = Mapping[int | None, Sequence[LogLine]]
@@ -233,9 +238,6 @@ def got_over(event: Event, sightings: Iterable[Sighting], found: Iterable[Event]
 def outdone(event: Event, found: Iterable[Event]) -> bool:
     """Whether it is what healthy logs show, too, and another cause ended a rank with an exception."""
     last, warns = event.sighting.last, event.sighting.symptom.needs in ("last", "end", "no-step")
-    if event.id in SETUP:
-        below = (each for each in found if each.line.file == last.file and each.line.number > last.number)
-        return any(each.kind not in _FORGIVEN and not explains(event, each) for each in below)
     raised = (each for each in found if warns and is_raised(each.line) and not each.sighting.symptom.needs)
     return any(
         event.kind is each.kind is SuspectKind.ROOT

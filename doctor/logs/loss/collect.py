@@ -9,6 +9,7 @@ from functools import partial
 from math import isfinite
 
 from doctor.logs.loss.lines import LONGEST, LossValues, read_line, read_without_loss, wants
+from doctor.logs.loss.names import PARTS
 from doctor.logs.loss.pattern import LossRun
 from doctor.logs.loss.points import MOST_POINTS
 from doctor.logs.loss.tables import Header, may_be_row, read_header
@@ -77,7 +78,10 @@ class LossCollector:
         """The curves of each party's most frequent loss, one for each start of the job."""
         found: list[Curve] = []
         for who, tracks in self._tracks.items():
-            track = max(tracks.values(), key=lambda each: each.total)
+            named = [each for (name, _), each in tracks.items() if name != PARTS]
+            track = max(named or tracks.values(), key=lambda each: each.total)
+            if not named and any(isfinite(loss) for points in track.runs for loss in points.curve().losses):
+                continue  # parts are NaN now and then
             if (lost := self._lost.get(who)) and track.line < lost[2] and track.last_loss > CLEAR:
                 said, at, line = lost
                 track.add(said, known(at), line)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from doctor.logs.loss.names import NUMBER, find_loss, rank_of
+from doctor.logs.loss.names import NUMBER, PARTS, find_loss, rank_of
 from doctor.logs.model import LossForm
 from doctor.text.hostprogram import table
 
@@ -58,7 +58,7 @@ def read_line(text: str) -> LossValues | None:
         return None
     step, of = _step(text, found.at)
     epoch = EPOCH.search(text)
-    if step is None and not epoch and (not found.sign or found.whole):
+    if step is None and not epoch and (not found.sign or found.whole or found.name == PARTS):
         return None  # "loss 3" is only a word and a number
     form, loss = _form(text, found.name), found.value
     if form is LossForm.TRAINER and loss == 0 and _NAN_NORM.search(text):

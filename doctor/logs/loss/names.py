@@ -26,6 +26,8 @@ _TRAINING = re.compile(r"(?<![a-z])train", re.IGNORECASE)
 NAMES = {name: rank for rank, names in enumerate(_RANKED) for name in names}
 """A lower rank is more likely the loss that the optimizer sees at each step."""
 _QUALIFIERS = {*_SEPARATE, *_OTHERS}
+PARTS = "parts"
+"""The name for several losses of which none is that of the training: they count if they are NaN all along."""
 MOST = 24
 """The most words of one line that are examined."""
 
@@ -48,7 +50,7 @@ class NamedValue(NamedTuple):
 
 
 def find_loss(text: str) -> NamedValue | None:
-    """The loss in a line whose name has the lowest rank; NaN if it has none, and all its parts are NaN."""
+    """The loss in a line whose name has the lowest rank; if it has none, whether all its parts are NaN."""
     best: NamedValue | None = None
     parts = list[float]()
     for number, found in enumerate(_WORD.finditer(text)):
@@ -73,8 +75,9 @@ def find_loss(text: str) -> NamedValue | None:
             continue
         whole = value["value"].lstrip("+-").isdigit()
         best = NamedValue(rank, name, float(value["value"]), value["sign"] or "", at, whole)
-    if best is None and len(parts) > 1 and all(map(math.isnan, parts)):
-        return NamedValue(len(_RANKED), "loss", math.nan, ":", 0, whole=False)
+    if best is None and len(parts) > 2:
+        all_nan = all(map(math.isnan, parts))
+        return NamedValue(len(_RANKED), PARTS, math.nan if all_nan else 1.0, ":", 0, whole=False)
     return best
 
 

@@ -11,18 +11,11 @@ from doctor.logs.reading.cut_off import BEGINS, FRAME
 from doctor.text.hostprogram import table
 
 INTERRUPTED = "KeyboardInterrupt"
-_FRAME = re.compile(
-    r'\s{0,9}File "(?P<file>[^"]{1,500})", line (?P<line>\d{1,9}), in (?P<where>[\w.<>]{1,80})'
-)
-_LIBRARY = re.compile(
-    r"[/\\](?:site|dist)-packages[/\\]|/lib/python3|^<|(?:/usr|/local|/opt|conda\d?|envs?)/(?:\S{1,80}/)?bin/[\w-]{1,80}$"
-)
-_ENVIRON = re.compile(r"/os\.py$|^<frozen os>$")
-_PYTHONS_OWN = re.compile(r"/lib/python3\.\d{1,2}/(?!(?:site|dist)-packages/)|^<")
 UNCAUGHT = "terminate called after throwing"
-_WHAT = re.compile(r"\s{0,4}what\(\): .{1,400}")
 _CALLS, *_ROWS = ("|".join(rows) for _, *rows in table(__file__, "stacks.txt"))
-_WAITS, _COLLECTIVE, _RAISED = map(re.compile, (rf"\b({_CALLS})\(", *_ROWS))
+_WAITS, _COLLECTIVE, _RAISED, _FRAME, _LIBRARY, _ENVIRON, _PYTHONS_OWN, _WHAT = map(
+    re.compile, (rf"\b({_CALLS})\(", *_ROWS)
+)
 _OWN = re.compile(r"[a-z]\w{0,40}")
 NO_SPACE = "[Errno 28] No space left on device"
 _DURING = "During handling of the above exception"

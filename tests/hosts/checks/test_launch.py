@@ -177,30 +177,6 @@ def test_a_program_that_one_host_cannot_start(examine: Examiner) -> None:
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
 
 
-def test_a_folder_of_data_that_is_empty_on_one_host(examine: Examiner) -> None:
-    path = examine.folder / "run.sh"
-    path.write_text(
-        STARTED.format("--master_addr=node1").replace("train.py", "train.py --data_dir /mnt/data")
-    )
-    argv = (*ALONE, "--launch", str(path), "--only", "launch-files-missing")
-    for name in ("node1", "node2"):
-        examine.lab[name].write("/mnt/data/part-0", "x")
-    outcome = examine(*argv, hosts="node[1-2]")
-    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
-    examine.lab["node2"].do("rm /mnt/data/part-0")
-    outcome = examine(*argv, hosts="node[1-2]")
-    (found,) = assert_only(outcome, "launch-files-missing", ["node2"], "warn")
-    assert (found["actual"], outcome.code) == ("an empty folder on node2", 0)
-    assert replay(outcome, "--strict")[0] == 1
-    examine.lab["node2"].write("/mnt/data/part-0", "x")
-    outcome = examine(*argv, hosts="node[1-2]")
-    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
-    for name in ("node1", "node2"):  # what ranks fill themselves is empty everywhere
-        examine.lab[name].do("rm /mnt/data/part-0")
-    outcome = examine(*argv, hosts="node[1-2]")
-    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
-
-
 def test_a_library_that_one_host_finds_first(examine: Examiner) -> None:
     """A folder of PYTHONPATH brings another torch on one host; on all of them alike it is meant."""
     path = examine.folder / "run.sh"

@@ -86,6 +86,22 @@ def test_open_mpi_does_not_start_as_root(
     assert len(found) == told
 
 
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        "bash -c 'RANK=$OMPI_COMM_WORLD_RANK MASTER_ADDR=node1 exec python train.py'",
+        "bash -c 'RANK=$OMPI_COMM_WORLD_RANK exec python train.py --dist-url tcp://node1:29511'",
+        "bash -c '. /job/env.sh; RANK=$OMPI_COMM_WORLD_RANK exec python train.py'",
+        "python train.py --note RANK=auto",
+    ],
+)
+def test_ranks_of_mpirun_that_may_meet_without_its_variables_are_a_warning_at_most(
+    ranks: str, tmp_path: Path
+) -> None:
+    text = f"export MASTER_ADDR=node1 MASTER_PORT=29511\nmpirun -np 4 -H node1:2,node2:2 {ranks}\n"
+    assert all(each.severity is Severity.WARN for each in problems(tmp_path, text, {}))
+
+
 @pytest.mark.parametrize(("variables", "told"), [({}, 1), ({"MASTER_ADDR": "node1"}, 0)])
 def test_what_mpirun_keeps_for_itself_a_login_may_set(
     variables: dict[str, str], told: int, tmp_path: Path

@@ -36,25 +36,6 @@ def test_whom_a_file_accuses(path: str, states: list[str], told: list[str], tmp_
 
 
 @pytest.mark.parametrize(
-    ("option", "empty", "told"),
-    [
-        ("--data_dir", ["an empty folder", "a folder"], ["warn node1: an empty folder on node1"]),
-        ("--data_dir", ["an empty folder", "an empty folder"], []),
-        ("--load", ["an empty folder", "a folder"], []),
-    ],
-)
-def test_whom_an_empty_folder_of_data_accuses(
-    option: str, empty: list[str], told: list[str], tmp_path: Path
-) -> None:
-    launch = read(tmp_path, f"{TORCHRUN} /job/train.py {option} /mnt/data\n")
-    looked = {f"node{n}": {"/mnt/data": state} for n, state in enumerate(empty, 1)}
-    found, _ = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
-    assert [
-        f"{'warn' if each.severity else 'fail'} {', '.join(each.hosts)}: {each.actual}" for each in found
-    ] == told
-
-
-@pytest.mark.parametrize(
     ("lost", "kinds"),
     [
         (["/job/train.py"], ["fail"]),

@@ -8,6 +8,7 @@ from doctor.logs.judge.deaths import OF_OTHERS, PLACE, raised
 from doctor.logs.judge.event import LAST_WORDS
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import apart, key
+from doctor.logs.judge.recovery import NO_SPEED
 from doctor.logs.judge.words import who
 from doctor.logs.model import LogFile, LogLine, Party
 from doctor.logs.steps import says_success
@@ -56,7 +57,8 @@ def _ends(party: Party, line: LogLine, file: LogFile, told: bool) -> bool:
     """Whether it is the last that its writer says, or others say below it that a process failed (`told`)."""
     if line.final:  # below it, at most a bar is printed again
         return True
-    if any(step.number > line.number and not apart(party, step.who) for step in file.progress):
+    steps = (step for step in file.progress if step.number > line.number and not apart(party, step.who))
+    if any(not step.text.endswith(NO_SPEED) for step in steps):
         return False
     if party.rank is not None or file.last is None or told:  # torch marks what nobody caught with the rank
         return True

@@ -43,7 +43,7 @@ def ranked(case: LogCase) -> list[TellingLine]:
         for who, line in case.odd
     ]
     moments = [case.clocks.at(each.line) for each in found]
-    if None not in moments:
+    if None not in moments and len(lines) > 1:  # a file is in order, and some of its times are rounded
         found = [
             each for _, each in sorted(zip(moments, found, strict=True), key=lambda pair: pair[0] or 0.0)
         ]

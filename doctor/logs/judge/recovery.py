@@ -22,6 +22,8 @@ _DONE, _BELOW = re.compile(r"(?i)\W*done\W*"), 2
 """What a script says when its program has ended, however that was, and how many lines below a traceback."""
 _USUAL = 100
 """Characters of a line of a log."""
+NO_SPEED = "?it/s]"
+"""How a bar ends that has made no step yet."""
 _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _TAG = re.compile(r"\[rank\d{1,6}\]: ")
 """torch writes it before an exception that ends a rank, and before nothing else."""
@@ -158,12 +160,10 @@ class Recovery:
         return False
 
     def _steps_of(self, rank: int | None, file: str) -> list[LogLine]:
-        """The steps of a rank. If the rank of a line is unknown, all steps of its file count. A bar that has
-        no speed yet is none.
-        """
+        """The steps of a rank. If the rank of a line is unknown, all steps of its file count."""
         others = self._every if rank is None else self._steps.get(None, ())
         found = [*self._steps.get(rank, ()), *(line for line in others if line.file == file)]
-        return [step for step in found if not step.text.endswith("?it/s]")]
+        return [step for step in found if not step.text.endswith(NO_SPEED)]
 
     def _proves(self, line: LogLine, step: LogLine, rank: int | None) -> bool:
         """Whether the step is by the writer of the line, and Python did not hold it back until its end."""

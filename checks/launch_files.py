@@ -34,10 +34,10 @@ from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
 CR_LF, NO_INTERPRETER = "lines with CR LF", "a script without its interpreter"
-NOT_WRITABLE, NO_ROOM = "not writable", "less than 100 MB free"
+NOT_WRITABLE, NO_ROOM, NO_INODE = "not writable", "less than 100 MB free", "less than 100 inodes free"
 HIDES = ", which hides Python's own module"
 """Ends the state of a program beside a file with the name of a module that torch imports."""
-ELSEWHERE = ("data", "env", "model", "module", "search", "imports")
+ELSEWHERE = ("daemon", "data", "env", "model", "module", "search", "imports")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
 in which Python only searches."""
 BROUGHT = ("read", "configured", "file", "log", "run", "volume", "hosts", *ELSEWHERE)
@@ -79,7 +79,7 @@ NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), 
 """Path -> "missing", also with a colon and the names that begin and end like it if its folder is there, "not
 readable", "a folder", "empty", "lines with CR LF", "a script without its interpreter", or "not executable",
 which only a program must be; others are usable files. What ranks write ends in "/.": "not writable", "less
-than 100 MB free", "below a file". What ssh is to find begins with $PATH, a user with $WHOSE. "= path" ->
+than 100 MB free", "less than 100 inodes free", "below a file". What ssh is to find begins with $PATH, a user with $WHOSE. "= path" ->
 what a program or a configuration contains, as a sum.
 """
 
@@ -104,38 +104,38 @@ def launch_files_missing(
     Why it matters: the ranks of a host without the container image, the training script, the interpreter or
     the environment end at once, and those of the other hosts wait for them until they time out.
 
-    How it is known: from the absolute paths in the scripts of --launch, and those below home: the image
-    of singularity or apptainer, the program and its interpreter, the folder in which it starts, what is
+    How it is known: from the absolute paths in the scripts of --launch, and those below home: the image of
+    singularity or apptainer, the program and its interpreter, the folder in which it starts, what is
     sourced, and configurations, models and data that options name (--deepspeed, --config, --load,
-    --data-path, …): of Megatron's data both files, .bin and .idx. The environment that is activated, by
-    its path, or by a name below the conda that the script sources. Each host is asked whether they exist,
-    are empty, and may be read by this user; nothing is run, and of a script only its beginning is read.
-    What ssh starts alike on all hosts of the job is looked for there, and with HF_HUB_OFFLINE a
-    well-known model of a hub, in the cache that the script names. A program that mpirun or `torchrun
-    --no-python` starts must be executable, too. A script must have its interpreter, and no CR at the end
-    of its lines, and beside a program no file may have the name of a module that torch imports
-    (random.py). What containers mount must be there; a missing one of `-v` is made, empty, which is a
-    warning. The CPUs and nodes of taskset and numactl, and the interfaces that Open MPI is to take, are
-    looked for below /sys. What is inside a container or on another machine, what the script or a program
-    that it runs before may create, and paths with an unknown part are not looked for, nor what is in a
-    folder that is missing. A hostfile must be where the launcher starts: on one host, or here. Files that
-    variables name are looked for if their library stops without them. What options name to be written
-    (--output_dir, --save, --log_dir) must have a folder above it that this user may write to, with 100 MB
-    free; on other hosts than the first it is a warning, because the first may write for all. What ssh
-    starts by its name alone must be on the PATH that ssh gives a command. So must conda, if a command
-    over ssh begins with `conda activate`. The folder to which its output goes and the user of its sudo
-    must exist, and a program that is started by its path must be executable. Of a script whose hosts a
-    scheduler chooses, the program counts that it starts first, if some hosts have it and others do not. A
-    file of init_method=file:// that is there already is a warning, as is a port of ssh (--ssh_port) where
-    nothing listens. A folder of PYTHONPATH that brings a torch, a numpy or a MindSpore of its own should
-    do so on all hosts: else it is a warning. If no host has a path, it is a fault of the launch, and of
-    no host, if a file of a similar name is beside it, the folder around what is mounted is there, or all
-    hosts have another path that the launch names. Otherwise it is a warning, because the script may be
-    meant for other machines, as is what it may bring. Of folders of data, models and environments by name
-    nothing is said then.
+    --data-path, …): of Megatron's data both files, .bin and .idx. The environment that is activated, by its
+    path, or by a name below the conda that the script sources. Each host is asked whether they exist, are
+    empty, and may be read by this user; nothing is run, and of a script only its beginning is read. What
+    ssh starts alike on all hosts of the job is looked for there, and with HF_HUB_OFFLINE a well-known model
+    of a hub, in the cache that the script names. A program that mpirun or `torchrun --no-python` starts
+    must be executable, too. A script must have its interpreter, and no CR at the end of its lines, and
+    beside a program no file may have the name of a module that torch imports (random.py). What containers
+    mount must be there; a missing one of `-v` is made, empty, which is a warning. The CPUs and nodes of
+    taskset and numactl, and the interfaces that Open MPI is to take, are looked for below /sys. What is
+    inside a container or on another machine, what the script or a program that it runs before may create,
+    and paths with an unknown part are not looked for, nor what is in a folder that is missing. A hostfile
+    must be where the launcher starts: on one host, or here. Files that variables name are looked for if
+    their library stops without them. What options name to be written (--output_dir, --save, --log_dir) must
+    have a folder above it that this user may write to, with 100 MB and 100 inodes free; on other hosts than
+    the first it is a warning, because the first may write for all. What ssh starts by its name alone must
+    be on the PATH that ssh gives a command. So must conda, if a command over ssh begins with `conda
+    activate`, and orted of Open MPI on all hosts if it is on some. The folder to which its output goes and
+    the user of its sudo must exist, and a program that is started by its path must be executable. Of a
+    script whose hosts a scheduler chooses, the program counts that it starts first, if some hosts have it
+    and others do not. A file of init_method=file:// that is there already is a warning, as is a port of ssh
+    (--ssh_port) where nothing listens. A folder of PYTHONPATH that brings a torch, a numpy or a MindSpore
+    of its own should do so on all hosts: else it is a warning. If no host has a path, it is a fault of the
+    launch, and of no host, if a file of a similar name is beside it, the folder around what is mounted is
+    there, or all hosts have another path that the launch names. Otherwise it is a warning, because the
+    script may be meant for other machines, as is what it may bring. Of folders of data, models and
+    environments by name nothing is said then.
 
-    What to do: copy the file to the hosts that the finding names, or mount the file system that has it. Where
-    ranks cannot write, find the folder on the way that is another user's, full or mounted read-only.
+    What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
+    Where ranks cannot write, find the folder on the way that is another user's, full or mounted read-only.
     """
     for launch in launches:
         of_devices = {mark.text for process in launch.told for mark in process.marks}
@@ -291,6 +291,8 @@ def _told(path: str, kind: str, state: str) -> tuple[str, str, str]:
         named = path.removeprefix(f"{PATH}/")
         expected = f"{named} on the PATH that ssh gives a command, on every host"
         return f"a command over ssh does not find {named}", expected, named
+    if kind == "daemon":
+        return "the launcher does not find the program by which it starts ranks on another host", "orted", "orted"
     if path.startswith(PORT):
         named = f"port {path.removeprefix(f'{PORT}/')}"
         return f"nothing listens at the port of ssh that the launch names ({named})", "sshd", named
@@ -346,8 +348,9 @@ def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
             f"command -v {quote(path)}; echo $PATH",
             remark("ssh does not read what .bashrc says below `case $- in *i*`"),
         )
-    if state in (NOT_WRITABLE, NO_ROOM):
-        return (f"namei -l {_quoted(path)}", f"df -h {_quoted(path.rpartition('/')[0] or '/')}")
+    if state in (NOT_WRITABLE, NO_ROOM, NO_INODE):
+        size = "i" if state == NO_INODE else "h"
+        return (f"namei -l {_quoted(path)}", f"df -{size} {_quoted(path.rpartition('/')[0] or '/')}")
     if state == NOT_EXECUTABLE:
         return (f"chmod +x {_quoted(path)}",)
     if state == NO_INTERPRETER:

@@ -192,30 +192,32 @@ def launch_command(
     Why it matters: the ranks start on fewer hosts, or without an option, or not at all; and what is printed
     then names something else.
 
-    How it is known: from the scripts of --launch, and the files that they name and do not write. A
-    comment between the lines of a command ends it. A dash or a quote of an editor is no `-` and no quote.
-    Options behind the program go to the program: this is judged if the launcher itself has no number of
-    hosts, and several were named. sbatch reads no `#SBATCH` behind the first command, and ends the steps
-    that its script does not wait for. srun and mpirun start what follows once for each task: if that is a
-    launcher, there must be as many tasks as its hosts, and the script must ask for as many nodes. Rank 0
-    is on the first host of a list, and so must the master be. A master that is a pod of a StatefulSet has
-    its name below the serviceName of this. A container with a network of its own is not reached from
-    other hosts, unless it publishes a port, and has what it mounts where it mounts it. DeepSpeed and Open
-    MPI take `NAME slots=N` in a hostfile; DeepSpeed takes not fewer hosts than --num_nodes, no other host
-    and no other slot in --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins at the
-    port that the head opens. ssh in a loop over the lines of a file reads the rest of them, unless it has
-    -n, -f, an input of its own or a & behind it. Quotes around several options make one word of them. The
-    sizes of Lightning's Trainer must be those of srun; a manifest must give its containers as many
-    devices as ranks, an MPIJob as many slots. All names of scontrol are no master. A batch script that
-    asks for as many nodes as its launcher has hosts, and starts it with nothing that goes to other nodes,
-    starts it on the first alone; one that asks for fewer devices on a node than its launcher has ranks
-    there leaves some without. A launcher knows few values of some options, and Python no module that is
-    called like a file. A word like `exprot` before NAME= sets nothing. What a loop draws for each host,
-    hosts do not have in common. Slurm sets SLURM_GPUS_PER_NODE for --gpus-per-node alone. A container of
-    Docker has 64 MB of shared memory, unless it is given more. Open MPI does not start as root without
-    --allow-run-as-root. Under `set -e` a limit of open files above the hard limit of the login ends the
-    script. What a `while` behind a pipe exports ends with it. A TMPDIR of more than 75 characters leaves
-    no room for the names of the sockets of a data loader.
+    How it is known: from the scripts of --launch, and the files that they name and do not write. A comment
+    between the lines of a command ends it. A dash or a quote of an editor is no `-` and no quote. Options
+    behind the program go to the program: this is judged if the launcher itself has no number of hosts, and
+    several were named. sbatch reads no `#SBATCH` behind the first command, and ends the steps that its
+    script does not wait for. srun and mpirun start what follows once for each task: if that is a launcher,
+    there must be as many tasks as its hosts, and the script must ask for as many nodes. Rank 0 is on the
+    first host of a list, and so must the master be. A master that is a pod of a StatefulSet has its name
+    below the serviceName of this. A container with a network of its own is not reached from other hosts,
+    unless it publishes a port, and has what it mounts where it mounts it. DeepSpeed and Open MPI take `NAME
+    slots=N` in a hostfile; DeepSpeed takes not fewer hosts than --num_nodes, no other host and no other
+    slot in --include or --exclude, no number of hosts or GPUs beside them, and fp16 or bf16, not both. A
+    blank ends a list of hosts. A worker of Ray joins at the port that the head opens. ssh in a loop over
+    the lines of a file reads the rest of them, unless it has -n, -f, an input of its own or a & behind it.
+    Quotes around several options make one word of them. The sizes of Lightning's Trainer must be those of
+    srun; a manifest must give its containers as many devices as ranks, an MPIJob as many slots. All names
+    of scontrol are no master. A batch script that asks for as many nodes as its launcher has hosts, and
+    starts it with nothing that goes to other nodes, starts it on the first alone; one that asks for fewer
+    devices on a node than its launcher has ranks there leaves some without. A launcher knows few values of
+    some options, and Python no module that is called like a file. A word like `exprot` before NAME= sets
+    nothing. What a loop draws for each host, hosts do not have in common. Slurm sets SLURM_GPUS_PER_NODE
+    for --gpus-per-node alone. A container of Docker has 64 MB of shared memory, unless it is given more.
+    Open MPI does not start as root without --allow-run-as-root. Under `set -e` a limit of open files above
+    the hard limit of the login ends the script. What a `while` behind a pipe exports ends with it. A TMPDIR
+    of more than 75 characters leaves no room for the names of the sockets of a data loader. Python gets no
+    variable that a command over ssh sets and does not export, and a user other than root may not listen
+    below port 1024.
 
     What to do: correct the line that the finding shows.
     """
@@ -225,6 +227,8 @@ def launch_command(
             if slip.kind == "raises":
                 yield from _raised(launch, slip, limits or {}, users)
                 continue
+            if slip.kind == "folded" and len({name.rstrip("0123456789") for name in plan.names}) == 1:
+                slip = replace(slip, needed=len(plan.names) > 1)
             if slip.kind == "asroot" and {*users.values()} != {"root"}:
                 continue
             if slip.kind == "forward" and any(
@@ -659,6 +663,26 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"the hostfile does not have all slots of {words}: DeepSpeed stops",
             like,
             "name slots from 0 to one less than the slots of the host",
+        ),
+        "both": (
+            f"DeepSpeed takes no {words.partition(' ')[0]} beside --include or --exclude: it stops",
+            "one of the two",
+            f"leave {words} out",
+        ),
+        "torn": (
+            "a blank parts the list of hosts: the launcher takes its second part for the program",
+            "no blank in the list",
+            "NAME:N,NAME:N without a blank",
+        ),
+        "lowport": (
+            "ports below 1024 are for root, and another user starts the ranks",
+            "a port from 1024 on",
+            "a port such as 29500",
+        ),
+        "unexported": (
+            "MASTER_ADDR is set and not exported: python does not get it",
+            "export MASTER_ADDR=…",
+            "export before MASTER_ADDR and MASTER_PORT",
         ),
         "joins": (
             "a worker of Ray joins at a port that its head does not open",

@@ -143,7 +143,7 @@ class LaunchCommand:
 
     `program` is the script or module, without its folder. `partly`: unknown words may contain more options.
     `shown` is the part that may be shown: nothing after the program. `inside`: another launcher starts this
-    one. `strange` are the names of options that are not known.
+    one. `strange` are the names of options that are not known, and of those that are meant.
     """
 
     launcher: Launcher | None
@@ -153,7 +153,7 @@ class LaunchCommand:
     partly: bool = False
     shown: tuple[str, ...] = ()
     inside: bool = False
-    strange: tuple[str, ...] = ()
+    strange: tuple[tuple[str, str], ...] = ()
 
     def option(self, name: str) -> str | None:
         """The value of an option; None if it is absent or unknown."""

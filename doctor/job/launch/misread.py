@@ -34,9 +34,12 @@ _MANY = re.compile(rf"hetjob|packjob|(?:het|pack)-group|(?m:^{SRUN.directive}.*\
 
 
 def without_comments(text: str) -> str:
-    """The script as it is meant: no comment inside of a command ends it, and zsh uses all words of a list."""
+    """The script as it is meant: no comment inside of a command ends it, no blank tears a list of hosts apart,
+    and zsh uses all words of a list.
+    """
     for name in re.findall(r"(?m)^\s*(\w+)=\(", text) if re.match(r"#!.*\bzsh", text) else ():
         text = re.sub(rf"\$(?:{name}\b(?!\[)|\{{{name}\}})", rf"${{{name}[@]}}", text)
+    text = re.sub(_WORDS["slips"]["torn"], lambda found: re.sub(r",[ \t]+", ",", found[0]), text)
     return _PATTERN["commented"].sub(lambda found: "\\\n" * found[0].count("\n"), text)
 
 
@@ -70,7 +73,7 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
             allowed = kind == "asroot" and (one.on or re.search(_WORDS["parts"]["another user"], text))
             if lost and not allowed and (name or kind != "drops"):
                 said = lost[1].replace("\t", " ")[:160]
-                yield Slip(kind, name, one.line, said, needed=kind not in ("taken", "hurry"))
+                yield Slip(kind, name, one.line, said, needed=kind not in ("taken", "hurry", "lowport"))
         yield from _behind(one)
         yield from _of_trainer(one, read)
         yield from _numberless(one, read)

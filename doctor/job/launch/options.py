@@ -7,6 +7,7 @@ belongs to them.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from doctor.job.launch.launcher import NOT_SHOWN, OptionNames
 
@@ -14,6 +15,7 @@ PYTHON = "(python|pypy)[0-9.]*"
 OF_AN_EDITOR = re.compile(r"^-*[‐-―−﹣－][-‐-―−﹣－]*(?=[A-Za-z])")
 """Dashes that an editor puts in the place of `-`. The option is read as it is meant, and told."""
 NOT_GIVEN = "(not given)"
+_ALIKE = 0.85
 NOT_KNOWN = "$…"
 """Stands for words of a script that are unknown."""
 
@@ -23,7 +25,8 @@ class GivenOptions:
     """The options before the program, and where the program begins. `sets` are variables for every rank.
 
     `shown` are the words that concern the ranks. Others may contain a secret; if they were unknown, a mark
-    shows that they were there. `partly`: unknown words may contain more options; `strange`: unknown options.
+    shows that they were there. `partly`: unknown words may contain more options; `strange`: unknown options,
+    and those that are meant, which are read as such.
     """
 
     values: Mapping[str, str]
@@ -31,7 +34,7 @@ class GivenOptions:
     rest: tuple[str, ...]
     shown: tuple[str, ...]
     partly: bool = False
-    strange: tuple[str, ...] = ()
+    strange: tuple[tuple[str, str], ...] = ()
 
 
 def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
@@ -39,7 +42,8 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
     values: dict[str, str] = {}
     sets: dict[str, str] = {}
     shown: list[str] = []
-    strange: list[str] = []
+    strange: dict[str, str] = {}
+    own = [full for full, meant in known.values.items() if meant]
     position, partly = 0, False
     while position < len(words):
         word = OF_AN_EDITOR.sub("--", words[position], 1)
@@ -79,15 +83,20 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
                 values[known.values[full]] = value
                 says = known.values[full] not in NOT_SHOWN
         else:
-            strange += [name] if name not in known.flags else []
             if not equals and _is_value(words, position):
-                partly |= is_open(words[position])
+                partly |= is_open(value := words[position])
                 position += 1
+            strange |= {name: value} if name not in known.flags else {}
+            says = known.abbreviated and bool(get_close_matches(name, own, 1, _ALIKE))
         if says:
             shown += (word, *words[begin:position])
         elif any(map(is_open, words[begin:position])):
             shown += (option, *(NOT_KNOWN for _ in words[begin:position]))
-    return GivenOptions(values, sets, tuple(words[position:]), tuple(shown), partly, tuple(strange))
+    own = [full for full in own if known.values[full] not in values]
+    meant = {name: "".join(get_close_matches(name, own, 1, _ALIKE)) for name in strange}
+    if known.abbreviated:
+        values |= {known.values[full]: strange[name] for name, full in meant.items() if full}
+    return GivenOptions(values, sets, tuple(words[position:]), tuple(shown), partly, tuple(meant.items()))
 
 
 def is_open(word: str) -> bool:

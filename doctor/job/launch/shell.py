@@ -57,6 +57,8 @@ _NEEDED = frozenset({*MASTERS, *PORTS, *RANK_NAMES, "WORLD_SIZE", "RANK_SIZE"})
 _MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"})
 _ON_ONE_NODE = re.compile(r"\bsrun\t(?:.*\t)?(?:-w|--nodelist|-[Nn]\t?1|--(?:nodes|ntasks)[\t=]1)\b")
 _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_SETS_IT = r"(?m)\b(?:read|for|declare|local|getopts)\b.*\b{0}\b|\b{0}\+?=(?:\"[^\"]*\"|\S*?)\\?[ \t]*(?:$|[;&|)#'\"])|-[ev] {0}\b|\$\{{{0}:?[=?]"
+"""How a script sets a variable for more than one command."""
 _OF_A_SHELL = expand.IN_BATCH.keys() | {expand.FOLDER, "OLDPWD", "HOSTNAME"}
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 
@@ -155,7 +157,7 @@ def read_script(
             *(
                 found.shown(each)
                 for each in shell.noticed
-                if each.kind != "late" or found.whole.count(each.name) < 3
+                if each.kind != "late" or not re.search(_SETS_IT.format(each.name), found.whole)
             ),
             *(() if unread else shell.slips_of(found)),
         ),
@@ -238,7 +240,7 @@ class _Shell(ShellWithScripts):
             filled = {
                 part.text for part in parts if part.default is None and isinstance(prefix.get(part.text), str)
             }
-            for name in sorted(filled & _NEEDED - self.values.keys()):
+            for name in sorted(filled & {*_NEEDED, "NODE_RANK"} - self.values.keys()):
                 self.notice("late", name, words[0].line)
             self._command(words[at:], prefix)
         else:
@@ -489,6 +491,7 @@ class _Shell(ShellWithScripts):
         self._need((f"$WHOSE/{name}" for name in _NAMES["user"].findall(self.by_ssh)), "machine")
         before = takewhile(lambda word: not word.endswith(".py"), line)
         said = " ".join((*before, *(f"{name}={to}" for name, to in seen.items()), ""))
+        self._need(["$PATH/orted"] if _NAMES["daemon"].search(said) else (), "daemon")
         self._need((path + each for path, words in _MACHINE for each in words.findall(said)), "machine")
         if programs and programs[0][:1] != "/" and here and not self.brings:
             self._need([expand.moved(folder, programs[0]) or ""], "file")

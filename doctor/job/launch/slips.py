@@ -14,7 +14,7 @@ _SET = re.compile(r"(?m)(?:^|[\s;&(])([A-Za-z_]\w{2,80})\+?=")
 _USED = re.compile(r"\$(?:([A-Za-z_]\w{2,80})\b|\{([A-Za-z_]\w{2,80})\})")
 _MEETS = re.compile(r"(?i)addr|port|_ip$|head|master|node|rdzv|rank|world|nproc")
 """Names of what ranks meet by: hardly anybody sets them in two cases, and means two things."""
-_ALIKE, _ALIKE_OPTION, _ALIKE_NEEDED = 0.8, 0.85, 0.9
+_ALIKE, _ALIKE_NEEDED = 0.8, 0.9
 _HOST = r"(?:\$\(hostname(?:\s+-s)?\)|`hostname(?:\s+-s)?`|\$\{?HOSTNAME(?:%%\.\*)?\}?)"
 _BY_HOST = re.compile(rf"\bcase\s+[\"']?{_HOST}[\"']?\s+in\s(.{{0,4000}}?)\besac\b", re.DOTALL)
 
@@ -113,18 +113,15 @@ class SlipsOf:
         """The options about ranks that a launcher does not have, and no program: it stops with its usage."""
         for command in commands:
             known = command.launcher
-            if known is None or known.outer or not known.options.abbreviated or command.inside:
+            if known is None or known.outer or not known.options.abbreviated:
                 continue
             called = rf"\b{known.name}\b"
             alone = not (command.program or command.partly or command.strange)
-            if command.options and alone and self._is_plain(called):
+            if command.options and alone and not command.inside and self._is_plain(called):
                 yield Slip("program", known.name, *self._place(called))
-            own = {full: meant for full, meant in known.options.values.items() if meant}
-            for name in command.strange:
-                like = "".join(get_close_matches(name, own, 1, _ALIKE_OPTION))
-                if like and own[like] not in command.options:
-                    place = self._place("--" + re.escape(name).replace("_", "[_-]"))
-                    yield Slip("option", f"--{name}", *place, like=f"--{like}")
+            for name, like in command.strange:
+                place = self._place("--" + re.escape(name).replace("_", "[_-]"))
+                yield from [Slip("option", f"--{name}", *place, like=f"--{like}")] if like else []
 
     def _is_plain(self, pattern: str) -> bool:
         """Whether the shell fills in nothing there: a word that became empty leaves no trace."""

@@ -40,7 +40,7 @@ _KILLED = re.compile(
 """What a shell writes of a program that SIGKILL ended."""
 _HEAD = re.compile(
     r"(?:.{0,90} NCCL WARN |(?:\[rank\d+\]:|[\[(]?\d{4}[-/]\d\d[-/]\d\d[ T_-][\d:.,+Z-]*"
-    r"(?: [+-]\d{4})?[\])]?)[\s:-]*){0,3}"
+    r"(?: [+-]\d{4})?[\])]?|[EFW](?:\d{4} [\d:.]+ {1,6}\d+)? [\w./-]{1,200}:\d+\])[\s:-]*){0,3}"
 )
 """When a line was written, and by whom: in a headline its writer would seem to be accused."""
 

@@ -143,6 +143,8 @@ def _counts(sighting: Sighting, file: LogFile) -> bool:
         return True
     if needs == "end":
         return below(file, last) < LAST_WORDS
+    if needs == "repeated" and last.form is Form.KERNEL:
+        return False
     made = max((step.number for step in file.progress), default=0)
     over = [line.number for line in file.over if line.number > made]
     if needs == "unfinished" and (file.lines in over or any(number < last.number for number in over)):

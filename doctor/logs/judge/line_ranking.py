@@ -52,7 +52,7 @@ def ranked(case: LogCase) -> list[TellingLine]:
 
 def _weighed(who: Party, line: LogLine, alone: bool, last: bool) -> TellingLine:
     merits = [*_merits(line, alone, last)]
-    score = sum(points for points, _ in merits) - (5 if _PASSES_ON.search(line.text[:MOST]) else 0)
+    score = sum(points for points, _ in merits) - (8 if _PASSES_ON.search(line.text[:MOST]) else 0)
     return TellingLine(who, line, score, tuple(words for _, words in merits))
 
 

@@ -79,8 +79,8 @@ NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), 
 """Path -> "missing", also with a colon and the names that begin and end like it if its folder is there, "not
 readable", "a folder", "empty", "lines with CR LF", "a script without its interpreter", or "not executable",
 which only a program must be; others are usable files. What ranks write ends in "/.": "not writable", "less
-than 100 MB free", "less than 100 inodes free", "below a file". What ssh is to find begins with $PATH, a user with $WHOSE. "= path" ->
-what a program or a configuration contains, as a sum.
+than 100 MB free", "less than 100 inodes free", "below a file". What ssh is to find begins with $PATH, a
+user with $WHOSE. "= path" -> what a program or a configuration contains, as a sum.
 """
 
 
@@ -292,7 +292,11 @@ def _told(path: str, kind: str, state: str) -> tuple[str, str, str]:
         expected = f"{named} on the PATH that ssh gives a command, on every host"
         return f"a command over ssh does not find {named}", expected, named
     if kind == "daemon":
-        return "the launcher does not find the program by which it starts ranks on another host", "orted", "orted"
+        return (
+            "the launcher does not find the program by which it starts ranks on another host",
+            "orted",
+            "orted",
+        )
     if path.startswith(PORT):
         named = f"port {path.removeprefix(f'{PORT}/')}"
         return f"nothing listens at the port of ssh that the launch names ({named})", "sshd", named

@@ -100,23 +100,24 @@ def launch_hosts(
     whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere. With
     one HCCL_IF_IP or MS_WORKER_IP for all hosts, only the ranks of one of them can listen there, and with
     that of another machine none. A launch of mpirun, deepspeed or horovodrun that names no hosts starts all
-    ranks on its own host. Open MPI and horovodrun start nothing if there are more ranks than slots. torchrun
-    takes a host without a node rank for the first, srun or not, and accelerate stops; a rendezvous numbers
-    them. Processes of JAX wait until there are as many as num_processes says, each with its process_id.
+    ranks on its own host. Open MPI and horovodrun start nothing if there are more ranks than slots.
+    torchrun takes a host without a node rank for the first, srun or not, and accelerate stops; a rendezvous
+    numbers them. Processes of JAX wait until there are as many as num_processes says, each with its
+    process_id.
 
-    How it is known: from the scripts and env files of --launch, and from the hosts that were named. The hosts
-    of a launcher are in its options, or in a hostfile that is here and that the script does not write. What
-    is wrong is a warning if another program may write it before, or if a name may be that of a service. A
-    range (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are
-    spare ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS or LSF,
-    gets its hosts from the allocation; a script may also name a default hostfile. What `accelerate config`
-    stored is read on each host, and must have another machine_rank on each, unless the command line says
-    otherwise; without it, a missing --num_machines is a warning. A node rank that is not given may be that of
-    the logins (PET_NODE_RANK), and in pods it may be given later. Choices that a script makes, launches that
-    it starts in a loop, and jobs that run are not judged.
+    How it is known: from the scripts and env files of --launch, and from the hosts that were named. The
+    hosts of a launcher are in its options, or in a hostfile that is here and that the script does not
+    write. What is wrong is a warning if another program may write it before, or if a name may be that of a
+    service. A range (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not
+    need are spare ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS
+    or LSF, gets its hosts from the allocation; a script may also name a default hostfile. What `accelerate
+    config` stored is read on each host, and must have another machine_rank on each and a main_process_ip,
+    unless the command line gives them; without it, a missing --num_machines is a warning. A node rank that
+    is not given may be that of the logins (PET_NODE_RANK), and in pods it may be given later. Choices that
+    a script makes, launches that it starts in a loop, and jobs that run are not judged.
 
-    What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host, or
-    --hostfile. If hosts have scripts of their own, give --launch all of them.
+    What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host,
+    or --hostfile. If hosts have scripts of their own, give --launch all of them.
     """
     book = directory(plan, addresses, resolved, identities)
     in_pods = View.CONTAINER in (views or {}).values()
@@ -125,7 +126,8 @@ def launch_hosts(
         if launch.live:
             continue
         names = LaunchNames(launch, book)
-        configured = _configured_on_hosts(launch, plan, files or {})
+        every = _configured_on_hosts(launch, plan, files or {})
+        configured = every if len(launch.told) == 1 else {}
         numbers = _number_of_hosts(names, plan, needed, in_pods)
         uneven, same = _uneven(names, plan), _same_on_every_host(names, plan, needed)
         given = _typed(launch) if configured else {}
@@ -143,6 +145,7 @@ def launch_hosts(
             *uneven,
             *same,
             *by_name,
+            *_nobody_to_meet(names, every),
             *_of_jax(names, plan, needed),
             *_unnumbered(names, plan, needed, files or {}, logins or {}, in_pods=in_pods),
             *_all_nodes_here(names, plan),
@@ -619,13 +622,13 @@ def _configured_on_hosts(
     launch: Launch, plan: JobPlan, files: Mapping[str, Mapping[str, HostFile]]
 ) -> Mapping[str, Mapping[str, str]]:
     """Host -> what its own copy of the launcher's configuration says; nothing unless all hosts are known."""
-    if len(launch.configs) != 1 or len(launch.told) != 1:
+    if len({*launch.configs}) != 1:
         return {}
     place = launch.configs[0].removeprefix("~")
     if launch.unread and place.startswith("/.cache/"):
         return {}  # what was not read may name another place
     found = {
-        host: dict(re.findall(r"(?m)^ *(\w+): *['\"]?(\w+)", file.text))
+        host: dict(re.findall(r"(?m)^ *(\w+): *['\"]?(?!null\b)(\w+)", file.text))
         for host in plan.names
         for path, file in files.get(host, {}).items()
         if path.endswith(place) and file.text
@@ -677,6 +680,25 @@ def _same_by_configuration(
             "a machine_rank of its own on every host",
             f"machine_rank: {numbers[same[0][0]][:6]}, on {fold(same[0])}",
             remark(f"machine_rank 0 on the first host, 1 on the second, in {path}"),
+        )
+
+
+def _nobody_to_meet(names: LaunchNames, configured: Mapping[str, Mapping[str, str]]) -> Iterator[Problem]:
+    """The problem of a launcher for several machines that is told nowhere where they meet."""
+    path, *_ = (*names.launch.configs, "")
+    given = [agent.command.options for each in names.launch.told if (agent := launcher(each))]
+    if not given or any({"master_addr", *OTHERWISE} & own.keys() for own in given):
+        return
+    first = {BY_LAUNCHER[name]: said for name, said in given[0].items() if name in BY_LAUNCHER}
+    used = [{**own, **first} for own in configured.values()]
+    if used and all(_counts_machines(own) and "main_process_ip" not in own for own in used):
+        yield _problem(
+            names,
+            names.launch.told,
+            f"neither {path} nor the script gives a main_process_ip: no host finds another",
+            "the address of the first host",
+            f"num_machines: {used[0]['num_machines'][:6]}, and no main_process_ip",
+            remark(f"main_process_ip: the address of the first host, in {path}"),
         )
 
 

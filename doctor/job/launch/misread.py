@@ -34,8 +34,8 @@ _MANY = re.compile(rf"hetjob|packjob|(?:het|pack)-group|(?m:^{SRUN.directive}.*\
 
 
 def without_comments(text: str) -> str:
-    """The script as it is meant: no comment inside of a command ends it, no blank tears a list of hosts apart,
-    and zsh uses all words of a list.
+    """The script as it is meant: without a comment in a command or a blank in a list of hosts, and with all
+    words of a list in zsh.
     """
     for name in re.findall(r"(?m)^\s*(\w+)=\(", text) if re.match(r"#!.*\bzsh", text) else ():
         text = re.sub(rf"\$(?:{name}\b(?!\[)|\{{{name}\}})", rf"${{{name}[@]}}", text)

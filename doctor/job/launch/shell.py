@@ -41,7 +41,7 @@ _PATH = re.compile(r"(?:\$(?:HOME|PATH|WHOSE|PORT(?=/[0-9]{1,5}$)))?/[\w./@+,=:-
 _TOLD = sections(__file__, "needs.txt")
 _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
-_MADE_BY = _TOLD["made by"]
+_MADE_BY, _SETS = _TOLD["made by"], _TOLD["parts"]["sets"]
 _MACHINE = [
     (path, re.compile(words)) for path, words in (row.split(" ", 1) for row in _TOLD["machine"].values())
 ]
@@ -57,8 +57,6 @@ _NEEDED = frozenset({*MASTERS, *PORTS, *RANK_NAMES, "WORLD_SIZE", "RANK_SIZE"})
 _MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"})
 _ON_ONE_NODE = re.compile(r"\bsrun\t(?:.*\t)?(?:-w|--nodelist|-[Nn]\t?1|--(?:nodes|ntasks)[\t=]1)\b")
 _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
-_SETS_IT = r"(?m)\b(?:read|for|declare|local|getopts)\b.*\b{0}\b|\b{0}\+?=(?:\"[^\"]*\"|\S*?)\\?[ \t]*(?:$|[;&|)#'\"])|-[ev] {0}\b|\$\{{{0}:?[=?]"
-"""How a script sets a variable for more than one command."""
 _OF_A_SHELL = expand.IN_BATCH.keys() | {expand.FOLDER, "OLDPWD", "HOSTNAME"}
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 
@@ -157,7 +155,7 @@ def read_script(
             *(
                 found.shown(each)
                 for each in shell.noticed
-                if each.kind != "late" or not re.search(_SETS_IT.format(each.name), found.whole)
+                if each.kind != "late" or not re.search(_SETS.replace("@NAME@", each.name), found.whole)
             ),
             *(() if unread else shell.slips_of(found)),
         ),

@@ -28,20 +28,11 @@ _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _TAG = re.compile(r"\[rank\d{1,6}\]: ")
 """torch writes it before an exception that ends a rank, and before nothing else."""
 _SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault|Local abort)\b")
-_OVER = dict(str.split(row) for row in table(__file__, "recovery.txt")[0])
+_PAIRS, (_, *_ROWS) = table(__file__, "recovery.txt")
+_OVER = dict(map(str.split, _PAIRS))
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
 events in their order, so only what one rank said is compared by its place."""
-_LATER = (
-    *(
-        "nccl-ready",
-        "ray-restored",
-        "supervisor-program-runs",
-        "kernel-nfs-back",
-        "kernel-lustre-back",
-        "gluster-connected",
-    ),
-    *("ceph-well", "kubernetes-node-ready", "slurm-node-back", "slurm-works", "condor-done", "condor-runs"),
-)
+_LATER = " ".join(_ROWS).split()
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _FORGIVEN = frozenset(map(SuspectKind, ["waits", "closed", "after", "link", "absent", "confirms"]))
 AFTER_END = 20

@@ -377,7 +377,10 @@ def test_processes_of_jax(texts: list[str], hosts: int, needed: int, says: list[
     assert all(each.hosts == () for each in found)
 
 
-CONFIG = "distributed_type: {kind}\nmachine_rank: {rank}\nnum_machines: {hosts}\nnum_processes: 16\n"
+CONFIG = (
+    "distributed_type: {kind}\nmachine_rank: {rank}\nnum_machines: {hosts}\nnum_processes: 16\n"
+    "main_process_ip: node1\n"
+)
 
 
 @cases
@@ -391,6 +394,29 @@ def test_configurations_of_the_hosts(
     files = {f"node{n}": {path: HostFile("1", text)} for n, text in enumerate(texts, 1)}
     found, _ = judged(CHECK, [launch], None, {"tables": files})
     assert [each.summary for each in found] == ([says] if says else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "said", "told"),
+    [
+        ("--machine_rank $1", "main_process_ip: null\n", True),
+        ("--machine_rank $1", "", True),
+        ("--machine_rank $1", "main_process_ip: 10.0.0.1\n", False),
+        ("--machine_rank $1 --main_process_ip node1", "", False),
+        ("--machine_rank $1 --num_machines 1", "", False),
+        ("--machine_rank $1 --rdzv_backend c10d", "", False),
+    ],
+)
+def test_a_configuration_that_names_nobody_to_meet(
+    options: str, said: str, told: bool, tmp_path: Path
+) -> None:
+    launch = read(tmp_path, f"accelerate launch --config_file /etc/acc.yaml {options} train.py\n")
+    text = CONFIG.format(kind="MULTI_GPU", rank=0, hosts=2).replace("main_process_ip: node1\n", said)
+    files = {f"node{n}": {"/etc/acc.yaml": HostFile("1", text)} for n in (1, 2)}
+    found, _ = judged(CHECK, [launch], None, {"tables": files})
+    assert [each.summary for each in found if "main_process_ip" in each.summary] == (
+        ["neither /etc/acc.yaml nor the script gives a main_process_ip: no host finds another"] * told
+    )
 
 
 @pytest.mark.parametrize("name", ["HF_HOME", "XDG_CACHE_HOME"])

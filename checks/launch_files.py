@@ -37,7 +37,7 @@ CR_LF, NO_INTERPRETER = "lines with CR LF", "a script without its interpreter"
 NOT_WRITABLE, NO_ROOM, NO_INODE = "not writable", "less than 100 MB free", "less than 100 inodes free"
 HIDES = ", which hides Python's own module"
 """Ends the state of a program beside a file with the name of a module that torch imports."""
-ELSEWHERE = ("daemon", "data", "env", "model", "module", "search", "imports")
+ELSEWHERE = ("data", "env", "model", "module", "search", "imports")
 """Data that a program may fetch or name otherwise, an environment whose name has several places, and folders
 in which Python only searches."""
 BROUGHT = ("read", "configured", "file", "log", "run", "volume", "hosts", *ELSEWHERE)
@@ -123,7 +123,7 @@ def launch_files_missing(
     have a folder above it that this user may write to, with 100 MB and 100 inodes free; on other hosts than
     the first it is a warning, because the first may write for all. What ssh starts by its name alone must
     be on the PATH that ssh gives a command. So must conda, if a command over ssh begins with `conda
-    activate`, and orted of Open MPI on all hosts if it is on some. The folder to which its output goes and
+    activate`. The folder to which its output goes and
     the user of its sudo must exist, and a program that is started by its path must be executable. Of a
     script whose hosts a scheduler chooses, the program counts that it starts first, if some hosts have it
     and others do not. A file of init_method=file:// that is there already is a warning, as is a port of ssh
@@ -291,12 +291,6 @@ def _told(path: str, kind: str, state: str) -> tuple[str, str, str]:
         named = path.removeprefix(f"{PATH}/")
         expected = f"{named} on the PATH that ssh gives a command, on every host"
         return f"a command over ssh does not find {named}", expected, named
-    if kind == "daemon":
-        return (
-            "the launcher does not find the program by which it starts ranks on another host",
-            "orted",
-            "orted",
-        )
     if path.startswith(PORT):
         named = f"port {path.removeprefix(f'{PORT}/')}"
         return f"nothing listens at the port of ssh that the launch names ({named})", "sshd", named

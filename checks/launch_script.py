@@ -41,6 +41,9 @@ BY_SHELL = frozenset({"blank", "dollar", "quote", "lines", "list", "literal"})
 """Slips of the shell's own rules, which depend on nothing else."""
 BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 """A branch of a choice: its patterns and its commands."""
+PLAIN_CUT = re.compile(
+    r"(?:export\s+)?\w+=[\"']?\$\(echo\s+[\"']?\$\{?\w+\}?[\"']?\s*\|\s*cut\s+-d\s?[\"']?,[\"']?\s+-f\s?1\)[\"']?"
+)
 LONGEST = 300
 """The most characters of a script that are shown."""
 OF_SEVERAL_HOSTS = frozenset(
@@ -216,8 +219,7 @@ def launch_command(
     Open MPI does not start as root without --allow-run-as-root. Under `set -e` a limit of open files above
     the hard limit of the login ends the script. What a `while` behind a pipe exports ends with it. A TMPDIR
     of more than 75 characters leaves no room for the names of the sockets of a data loader. Python gets no
-    variable that a command over ssh sets and does not export, and a user other than root may not listen
-    below port 1024.
+    variable that a command over ssh sets and does not export.
 
     What to do: correct the line that the finding shows.
     """
@@ -227,8 +229,13 @@ def launch_command(
             if slip.kind == "raises":
                 yield from _raised(launch, slip, limits or {}, users)
                 continue
-            if slip.kind == "folded" and len({name.rstrip("0123456789") for name in plan.names}) == 1:
-                slip = replace(slip, needed=len(plan.names) > 1)
+            if (
+                slip.kind == "folded"
+                and PLAIN_CUT.fullmatch(slip.words)
+                and any(map(_has_nodes, launch.told))
+            ):
+                alike = {name.rstrip("0123456789") for name in plan.names}
+                slip = replace(slip, needed=len(alike) == 1 < len(plan.names) and alike.pop()[-1:] != ".")
             if slip.kind == "asroot" and {*users.values()} != {"root"}:
                 continue
             if slip.kind == "forward" and any(
@@ -260,8 +267,12 @@ def _raised(
 
 
 def _spans(process: ProcessEnv) -> bool:
+    return process.apart and _has_nodes(process)
+
+
+def _has_nodes(process: ProcessEnv) -> bool:
     nodes = nodes_of(process)
-    return process.apart and nodes is not None and nodes[1] > 1
+    return nodes is not None and nodes[1] > 1
 
 
 def _problem(launch: Launch, slip: Slip) -> Problem:
@@ -667,17 +678,12 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
         "both": (
             f"DeepSpeed takes no {words.partition(' ')[0]} beside --include or --exclude: it stops",
             "one of the two",
-            f"leave {words} out",
+            f"leave {words} out, or --include and --exclude",
         ),
         "torn": (
             "a blank parts the list of hosts: the launcher takes its second part for the program",
             "no blank in the list",
             "NAME:N,NAME:N without a blank",
-        ),
-        "lowport": (
-            "ports below 1024 are for root, and another user starts the ranks",
-            "a port from 1024 on",
-            "a port such as 29500",
         ),
         "unexported": (
             "MASTER_ADDR is set and not exported: python does not get it",

@@ -12,9 +12,10 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
     while ! [ -e "$b" ]; do case "$b" in */*) b=${b%/*} b=${b:-/};; *) b=.;; esac; done
     if ! [ -w "$b" ]; then h='not writable'; [ "$b" != / ] || h=missing
     elif [ -d "$b" ]; then
-      set -- $({ df -kP "$b"; df -iP "$b"; } | sed -n 's/.* \([0-9][0-9]*\)  *[0-9][0-9]*  *\([0-9][0-9]*\)  *[0-9-]*% .*/\1 \2/p')
+      set -- $(df -kP "$b" | sed -n '$s/.* \([0-9][0-9]*\)  *[0-9][0-9]*  *\([0-9][0-9]*\)  *[0-9-]*% .*/\1 \2/p')
       [ "${1:-0}" = 0 ] || [ "$2" -ge 102400 ] || h='less than 100 MB free'
-      [ "${3:-0}" = 0 ] || [ "$4" -ge 100 ] || h='less than 100 inodes free'
+      set -- $(df -iP "$b" | sed -n '$s/.* \([0-9][0-9]*\)  *[0-9][0-9]*  *\([0-9][0-9]*\)  *[0-9-]*% .*/\1 \2/p')
+      [ "${1:-0}" = 0 ] || [ "$2" -ge 100 ] || h='less than 100 inodes free'
     elif [ "$b" != "${1%/.}" ]; then h='below a file'; fi
   elif ! [ -e "$1" ]; then
     if [ -d "${1%/*}/" ]; then

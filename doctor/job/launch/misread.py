@@ -34,9 +34,7 @@ _MANY = re.compile(rf"hetjob|packjob|(?:het|pack)-group|(?m:^{SRUN.directive}.*\
 
 
 def without_comments(text: str) -> str:
-    """The script as it is meant: without a comment in a command or a blank in a list of hosts, and with all
-    words of a list in zsh.
-    """
+    """The script as it is meant: comments and blanks tear nothing apart, and zsh uses all words of a list."""
     for name in re.findall(r"(?m)^\s*(\w+)=\(", text) if re.match(r"#!.*\bzsh", text) else ():
         text = re.sub(rf"\$(?:{name}\b(?!\[)|\{{{name}\}})", rf"${{{name}[@]}}", text)
     text = re.sub(_WORDS["slips"]["torn"], lambda found: re.sub(r",[ \t]+", ",", found[0]), text)
@@ -73,7 +71,7 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
             allowed = kind == "asroot" and (one.on or re.search(_WORDS["parts"]["another user"], text))
             if lost and not allowed and (name or kind != "drops"):
                 said = lost[1].replace("\t", " ")[:160]
-                yield Slip(kind, name, one.line, said, needed=kind not in ("taken", "hurry", "lowport"))
+                yield Slip(kind, name, one.line, said, needed=kind not in ("taken", "hurry"))
         yield from _behind(one)
         yield from _of_trainer(one, read)
         yield from _numberless(one, read)
@@ -277,6 +275,10 @@ def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:
     asked = one.command.option("nnodes") or ""
     if hosts and re.fullmatch(r"\d{1,6}", asked) and int(asked) > len(hosts):
         yield Slip("few", "", one.line, f"--num_nodes {asked}", like=f"{len(hosts)} in {basename(said)}")
+    given = read_options(one.words[1:], DEEPSPEED.options).values if one.command.launcher is DEEPSPEED else {}
+    counts = [name for name in ("nproc_per_node", "nnodes") if given.get(name, "-")[:1].isdigit()]
+    if counts and any(re.match(r"[\w.]", given.get(name, "")) for name in ("include", "exclude")):
+        yield Slip("both", "", one.line, f"{DEEPSPEED.options.spelled(counts[0])} {given[counts[0]]}")
     for kind in ("include", "exclude") if hosts else ():
         for part in (one.command.option(kind) or "").split("@"):
             host, _, slots = part.partition(":")

@@ -155,12 +155,18 @@ def read_script(
             *(
                 found.shown(each)
                 for each in shell.noticed
-                if each.kind != "late" or not re.search(_SETS.replace("@NAME@", each.name), found.whole)
+                if each.kind != "late" or _is_late(each.name, found.whole, bool(unread))
             ),
             *(() if unread else shell.slips_of(found)),
         ),
         needs=tuple(need for need in needs if not _may_be_made(*need, found.whole)),
     )
+
+
+def _is_late(name: str, whole: str, unread: bool) -> bool:
+    """Whether nothing else sets it: it is named twice, or a shell on another host fills it in."""
+    there = re.search(rf"\\\$\{{?{name}\b", whole) and not re.search(_SETS.replace("@NAME@", name), whole)
+    return whole.count(name) < 3 or (bool(there) and not unread)
 
 
 class _Shell(ShellWithScripts):
@@ -489,7 +495,6 @@ class _Shell(ShellWithScripts):
         self._need((f"$WHOSE/{name}" for name in _NAMES["user"].findall(self.by_ssh)), "machine")
         before = takewhile(lambda word: not word.endswith(".py"), line)
         said = " ".join((*before, *(f"{name}={to}" for name, to in seen.items()), ""))
-        self._need(["$PATH/orted"] if _NAMES["daemon"].search(said) else (), "daemon")
         self._need((path + each for path, words in _MACHINE for each in words.findall(said)), "machine")
         if programs and programs[0][:1] != "/" and here and not self.brings:
             self._need([expand.moved(folder, programs[0]) or ""], "file")

@@ -7,6 +7,7 @@ from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import OF_OTHERS, PLACE, raised
 from doctor.logs.judge.event import LAST_WORDS
 from doctor.logs.judge.kinds import SuspectKind
+from doctor.logs.judge.line_ranking import NEAR_END
 from doctor.logs.judge.parties import apart, key
 from doctor.logs.judge.recovery import NO_SPEED
 from doctor.logs.judge.words import who
@@ -40,8 +41,11 @@ def own_exception(case: LogCase) -> LogBlame | None:
             and each.last.number > line.number
             for each in said_it
         )
-        later = (other for _, other in case.odd if other.file == line.file and other.number > line.number)
-        told = told and not any(map(raised, later))
+        below = (other for _, other in case.odd if other.file == line.file and other.number > line.number)
+        later = [(other.number, end) for other in below if (end := raised(other))]
+        if later:  # which may only pass it on
+            near = later[0][0] - line.number <= 2 * NEAR_END
+            told = near and all(OF_OTHERS.match(end) for _, end in later)
         if not _ends(party, line, files[line.file], told):
             continue
         named = (party,) if key(party)[0] != "file" else ()

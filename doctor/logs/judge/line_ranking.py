@@ -43,10 +43,8 @@ def ranked(case: LogCase) -> list[TellingLine]:
         for who, line in case.odd
     ]
     moments = [case.clocks.at(each.line) for each in found]
-    if None not in moments and len(lines) > 1:  # a file is in order, and some of its times are rounded
-        found = [
-            each for _, each in sorted(zip(moments, found, strict=True), key=lambda pair: pair[0] or 0.0)
-        ]
+    if None not in moments:  # some are rounded to seconds
+        found = [found[n] for n in sorted(range(len(found)), key=lambda n: int(moments[n] or 0))]
     return sorted(found, key=lambda each: -each.score)
 
 

@@ -22,8 +22,7 @@ _DONE, _BELOW = re.compile(r"(?i)\W*done\W*"), 2
 """What a script says when its program has ended, however that was, and how many lines below a traceback."""
 _USUAL = 100
 """Characters of a line of a log."""
-NO_SPEED = "?it/s]"
-"""How a bar ends that has made no step yet."""
+NO_SPEED = "?it/s]"  # how a bar ends that has made no step yet
 _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _TAG = re.compile(r"\[rank\d{1,6}\]: ")
 """torch writes it before an exception that ends a rank, and before nothing else."""

@@ -110,24 +110,6 @@ def test_each_host_has_its_own_configuration_of_the_launcher(examine: Examiner) 
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
 
 
-def test_a_host_without_the_daemon_of_the_launcher(examine: Examiner) -> None:
-    path = examine.folder / "run.sh"
-    path.write_text("mpirun -np 4 -H node1:2,node2:2 -x MASTER_ADDR=node1 python3 /opt/train.py\n")
-    argv = (*ALONE, "--launch", str(path), "--only", "launch-files-missing")
-    for name in ("node1", "node2"):
-        examine.lab[name].write("/opt/train.py", "x")
-        examine.lab[name].do("rm -f /usr/bin/orted")
-    assert (
-        examine(*argv, hosts="node[1-2]").trouble == []
-    )  # on no host: it may be elsewhere, or of another MPI
-    examine.lab["node1"].do("ln -s /bin/true /usr/bin/orted")
-    outcome = examine(*argv, hosts="node[1-2]")
-    (found,) = assert_only(outcome, "launch-files-missing", ["node2"])
-    assert (found["actual"], outcome.code) == ("missing on node2", 1)
-    examine.lab["node2"].do("ln -s /bin/true /usr/bin/orted")
-    assert examine(*argv, hosts="node[1-2]").trouble == []
-
-
 def test_a_host_without_the_image(examine: Examiner) -> None:
     """The image is made on all hosts but one, and then there too, first empty."""
     path = examine.folder / "run.sh"

@@ -38,6 +38,10 @@ def test_who_only_waited_or_was_left_is_not_named(name: str, tmp_path: Path) -> 
         ("**Killed**", "A program was killed (SIGKILL)"),
         ("[rank3]: 2026-01-09 11:12:00,123 ERROR:", "Something is wrong"),
         ("Aborted", "No rule knows the cause; most telling: Aborted"),
+        (
+            "2026-03-02 10:11:12.131415: E external/own/pjrt/own_client.cc:2086] replica 0 is gone",
+            "No rule knows the cause; most telling: replica 0 is gone",
+        ),
     ],
 )
 def test_what_a_shell_says_of_an_end(last: str, says: str, tmp_path: Path) -> None:

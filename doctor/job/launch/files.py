@@ -208,8 +208,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     said = said if "kubectl" not in script.text else []
     said += misspelled(text)
     if lines:
-        slipped = misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))
-        said += dict.fromkeys(slipped)
+        said += misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))
         said += [Slip(kind, "", 0, path) for path, kind in needs if kind]
     slips = tuple(
         replace(each, file=each.file or name, words=redact(each.words), like=redact(each.like))

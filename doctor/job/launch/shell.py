@@ -166,7 +166,7 @@ def read_script(
 def _is_late(name: str, whole: str, unread: bool) -> bool:
     """Whether nothing else sets it: it is named twice, or a shell on another host fills it in."""
     there = re.search(rf"\\\$\{{?{name}\b", whole) and not re.search(_SETS.replace("@NAME@", name), whole)
-    return whole.count(name) < 3 or (bool(there) and not unread)
+    return not unread and (whole.count(name) < 3 or bool(there))
 
 
 class _Shell(ShellWithScripts):

@@ -32,6 +32,11 @@ def test_who_only_waited_or_was_left_is_not_named(name: str, tmp_path: Path) -> 
     assert report.logs.outcome is (LogOutcome.NAMED if name == "quota" else LogOutcome.UNKNOWN)
 
 
+def test_what_only_passes_an_exception_on_is_not_looked_at(tmp_path: Path) -> None:
+    log = LOGS["processes that torch spawned, with a traceback that is cut off"]["log"]
+    assert pasted(tmp_path, log).odd == ()
+
+
 @pytest.mark.parametrize(
     ("last", "says"),
     [

@@ -19,6 +19,12 @@ def test_a_command_line(line: str, name: str | None, options: dict[str, str], pr
     assert command.program == program
 
 
+def test_an_option_that_is_nearly_right_is_shown() -> None:
+    command = read_command(("torchrun", "--rdvz_backend=c10d", "--tea=3", "t.py"))
+    assert command is not None
+    assert command.shown == ("torchrun", "--rdvz_backend=c10d", "t.py")
+
+
 @pytest.mark.parametrize("line", ["vim torchrun", "cp train.py /x", "accelerate config", "man msrun", ""])
 def test_commands_that_start_no_ranks(line: str) -> None:
     assert read_command(tuple(line.split())) is None

@@ -44,6 +44,7 @@ BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 PLAIN_CUT = re.compile(
     r"(?:export\s+)?\w+=[\"']?\$\(echo\s+[\"']?\$\{?\w+\}?[\"']?\s*\|\s*cut\s+-d\s?[\"']?,[\"']?\s+-f\s?1\)[\"']?"
 )
+"""A list of Slurm that is cut at a comma and not unfolded by anything else."""
 LONGEST = 300
 """The most characters of a script that are shown."""
 OF_SEVERAL_HOSTS = frozenset(

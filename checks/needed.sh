@@ -1,3 +1,5 @@
+# the size of the file system of $b, and what is free of it: -k in kilobytes, -i in inodes
+room() { df "${1}P" "$b" | sed -n '$s/.* \([0-9][0-9]*\)  *[0-9][0-9]*  *\([0-9][0-9]*\)  *[0-9-]*% .*/\1 \2/p'; }
 l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
   if [ "${2-}" = '$PATH' ]; then command -v "${1#/}" >/dev/null || printf 'missing %s\n' "$k"; return; fi
   if [ "${2-}" = '$PORT' ]; then
@@ -12,9 +14,9 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
     while ! [ -e "$b" ]; do case "$b" in */*) b=${b%/*} b=${b:-/};; *) b=.;; esac; done
     if ! [ -w "$b" ]; then h='not writable'; [ "$b" != / ] || h=missing
     elif [ -d "$b" ]; then
-      set -- $(df -kP "$b" | sed -n '$s/.* \([0-9][0-9]*\)  *[0-9][0-9]*  *\([0-9][0-9]*\)  *[0-9-]*% .*/\1 \2/p')
+      set -- $(room -k)
       [ "${1:-0}" = 0 ] || [ "$2" -ge 102400 ] || h='less than 100 MB free'
-      set -- $(df -iP "$b" | sed -n '$s/.* \([0-9][0-9]*\)  *[0-9][0-9]*  *\([0-9][0-9]*\)  *[0-9-]*% .*/\1 \2/p')
+      set -- $(room -i)
       [ "${1:-0}" = 0 ] || [ "$2" -ge 100 ] || h='less than 100 inodes free'
     elif [ "$b" != "${1%/.}" ]; then h='below a file'; fi
   elif ! [ -e "$1" ]; then

@@ -18,7 +18,7 @@ from doctor.text.hostprogram import table
 
 FEW = 3
 """The most lines of a file that is nothing but an exception."""
-_UNCAUGHT, _LAUNCHER, _COMMAND = (re.compile(each) for _, each in table(__file__, "exceptions.txt"))
+_UNCAUGHT, _LAUNCHER, _COMMAND, _PASSES = (re.compile(each) for _, each in table(__file__, "exceptions.txt"))
 
 
 def own_exception(case: LogCase) -> LogBlame | None:
@@ -45,7 +45,7 @@ def own_exception(case: LogCase) -> LogBlame | None:
         later = [(other.number, end) for other in below if (end := raised(other))]
         if later:  # which may only pass it on
             near = later[0][0] - line.number <= 2 * NEAR_END
-            told = near and all(OF_OTHERS.match(end) for _, end in later)
+            told = near and all(_PASSES.match(end) for _, end in later)
         if not _ends(party, line, files[line.file], told):
             continue
         named = (party,) if key(party)[0] != "file" else ()

@@ -11,8 +11,8 @@ from doctor.logs.model import Form, Party
 LEVELS = {
     **dict.fromkeys(("E", "ERROR", "ERR", "CRITICAL", "EXCEPTION", "SEVERE"), "ERROR"),
     **dict.fromkeys(("F", "C", "FATAL", "EMERG", "ALERT", "CRIT", "PANIC"), "FATAL"),
-    **dict.fromkeys(("W", "WARN", "WARNING"), "WARN"),
-    **dict.fromkeys(("I", "INFO", "NOTICE", "EVENT", "TRACE", "NORMAL", "VERSION", "ABORT"), "INFO"),
+    **dict.fromkeys(("W", "WARN", "WARNING", "WRN"), "WARN"),
+    **dict.fromkeys(("I", "INFO", "INF", "NOTICE", "EVENT", "TRACE", "NORMAL", "VERSION", "ABORT"), "INFO"),
     **dict.fromkeys(("D", "V", "DEBUG"), "DEBUG"),
 }
 

@@ -31,7 +31,7 @@ _MPI = late(
 )
 _KERNEL_TIME = r"\[? {0,8}\+?\d{1,9}\.\d{1,6}\]"
 _TAG = r"(?P<tag>[\w./@-]{1,60})(?:\[(?P<pid>[\d-]{0,9})\])?: "
-_SYSLOG = late(rf"{NAMED} (?P<words>(?:{_HOST} ){{1,2}}){_TAG}")
+_SYSLOG = late(rf"{NAMED} (?P<words>(?:{_HOST} ){{1,2}}|(?=kernel: \[ |\S{{1,60}}\[\d{{1,9}}\]: )){_TAG}")
 _JOURNAL = late(rf"{DATED} (?P<words>{_HOST} ){_TAG}")
 _BARS = late(rf"{DATED}\|(?P<level>\w{{3,8}})\|kernel\[-?\]\|")
 _FACILITY = r"(?:kern|user|daemon) {0,4}:(?P<level>\w{3,6}) {0,4}: "
@@ -107,10 +107,10 @@ def _mpi(text: str, facts: LineFacts) -> bool:
 
 def _kernel(text: str, facts: LineFacts, clock: Clock) -> bool:
     found = _SYSLOG.match(text, facts.start) or _JOURNAL.match(text, facts.start)
-    host = found["words"].split()[-1] if found else ""
+    host = "".join(found["words"].split()[-1:]) if found else ""
     if found and (found["tag"] == "kernel" or (not level_of(host) and found["pid"])):
         facts.at, facts.zoned = clock.at(found)
-        facts.host = host
+        facts.host = host or None
         facts.headed = True
         facts.start = found.end()
         if found["tag"] == "kernel":

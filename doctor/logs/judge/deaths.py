@@ -178,13 +178,14 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
     own = [(party, line) for party, line in case.odd if party.rank not in case.left_alone]
     alike = {raised(line) for party, line in own if line.final and party.rank not in follow}
     above = _nameless_above(case, deaths)
+    for each in deaths:
+        each.exceptions += above
     for party, line in own:
         mine = key(party, line.file)
         before = raised(line) in alike and line.number < after.get((party.rank, line.file), 0)
-        if raised(line) is None or mine in known or (party.rank in follow and not before):
+        if raised(line) is None or mine in known or line in above or (party.rank in follow and not before):
             continue
         death = next((each for each in deaths if not each.keys.isdisjoint((mine, key(party)))), None)
-        death = deaths[0] if line in above else death
         if party.rank is None and death is None and (mine[0] != "host" or line.file in complain):
             continue
         if death is not None:
@@ -194,7 +195,9 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
 
 
 def _nameless_above(case: LogCase, deaths: Sequence[Suspect]) -> list[LogLine]:
-    """Exceptions of nobody known above the only end of their file: alike, and without a logged step below."""
+    """Exceptions of nobody known above the ends of their file, as many as these: alike, and without a logged
+    step below.
+    """
     ends = {e.line.file: e.line.number for each in deaths for e in each.events if e.kind is SuspectKind.LEFT}
     caught = {f.name: max((s.number for s in f.progress if s.level), default=0) for f in case.logs.files}
     found = [
@@ -203,7 +206,9 @@ def _nameless_above(case: LogCase, deaths: Sequence[Suspect]) -> list[LogLine]:
         if key(party, line.file)[0] == "file" and caught[line.file] < line.number < ends.get(line.file, 0)
         if (said := raised(line)) and not OF_OTHERS.match(said)
     ]
-    return found if len(deaths) == 1 and len({raised(line) for line in found}) == 1 else []
+    left = all(event.kind is SuspectKind.LEFT for each in deaths[1:] for event in each.events)
+    enough = left and 0 < len(deaths) <= max(1, sum(line.times for line in found))
+    return found if enough and len({raised(line) for line in found}) == 1 else []
 
 
 def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
@@ -301,5 +306,5 @@ def raised(line: LogLine) -> str | None:
     place = PLACE.search(said)
     if own and place and own[0] != place["file"]:
         where = f" ({own[0]}:{own[1]}, raised in {'/'.join(place['file'].split('/')[-2:])}:{place['line']})"
-        return f"{said[: place.start()][: max(200 - len(where), 100)]}{where}"
-    return said[: 340 if ", while it handled " in said else 200]
+        return f"{said[: place.start()][: max(320 - len(where), 200)]}{where}"
+    return said[:340]

@@ -55,7 +55,7 @@ MOST_ODD = 5
 MOST_RANKS = 65_536
 MOST_REST = 3
 """The most lines of the message of an odd line that are kept besides it."""
-_HEADING = (":", "root error(s) found.")
+_HEADING = re.compile(r"(?::|root error\(s\) found\.|\b\d{1,4} validation errors? for \S{1,120})\s*$")
 """How a line ends whose message stands in the next one."""
 _SAYS = re.compile(r"[A-Z](?!.*[$#%]$)|[-*] |\(\d|\d{1,2}[.)] ")
 """How the next lines of a message begin; a shell's prompt or a path is none."""
@@ -446,8 +446,8 @@ class _Scanner:
             return
         frame = None
         around = window.around(start, end, text[: facts.prefix])
-        rest = self._rest(text[: facts.prefix], around.below(), said=not text.rstrip().endswith(_HEADING))
-        while rest and text.rstrip().endswith(_HEADING):
+        rest = self._rest(text[: facts.prefix], around.below(), said=not _HEADING.search(text))
+        while rest and _HEADING.search(text):
             text, rest = f"{text.rstrip()} {rest[0]}"[:KEPT], rest[1:]
         if facts.form is Form.PYTHON:
             spawned(facts, around.above())
@@ -522,6 +522,8 @@ class _Scanner:
         for line in [each for each in below if self._parse(each).level not in ("ERROR", "FATAL")]:
             if line.strip() and line.startswith(prefix):
                 after = self._parse(line)
+                if after.pid and facts.pid and after.pid != facts.pid:
+                    continue
                 ends = "sigkill_handler]" in line  # DeepSpeed's launcher ends the others
                 return after.form is Form.PLAIN and after.headed and not (ends or says_step(line))
         return False

@@ -84,7 +84,8 @@ def interface_wrong(
     doubtful = []
     for host in filter(offers.__contains__, plan.names):
         offered = offers[host]
-        if offered.address == plan.data_address(host) or _is_told_elsewhere(offered, plan):
+        is_data = offered.address == plan.data_address(host) and not _is_of_link(offered)
+        if is_data or _is_told_elsewhere(offered, plan):
             continue
         failed = seen.unreached(host)
         if failed or seen.sharers(host) or seen.strangers(host) or is_loopback(offered.address):
@@ -98,6 +99,10 @@ def interface_wrong(
 def _is_told_elsewhere(offered: Offer, plan: JobPlan) -> bool:
     """Whether hostname-loopback is about it."""
     return plan.backend.value is Backend.GLOO and is_loopback(offered.address) and "=" not in offered.why
+
+
+def _is_of_link(offer: Offer) -> bool:
+    return offer.address.startswith("fe80:")
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,10 @@ class _Connections:
 
     @cached_property
     def by_version(self) -> Mapping[str, Sequence[str]]:
-        versions = {host: "IPv6" if ":" in offer.address else "IPv4" for host, offer in self.offers.items()}
-        return _grouped(self.plan, versions)
+        routed = {host: offer for host, offer in self.offers.items() if not _is_of_link(offer)}
+        return _grouped(
+            self.plan, {host: "v6" if ":" in each.address else "v4" for host, each in routed.items()}
+        )
 
     def sharers(self, host: str) -> tuple[str, ...]:
         """Other hosts that offer the same address."""
@@ -162,6 +169,7 @@ def _problem(
     peers = [*sharers, *strangers, *(link.source for link in failed)]
     peers = peers or [name for name in plan.names if name != host]
     right = next((name for name, own in held.items() if plan.data_address(host) in own), "")
+    right = "" if right == offered.interface else right
     evidence = [Evidence(f"connect from {link.source}", f"{link.address}: {link.outcome}") for link in failed]
     if strangers:
         theirs = f"{seen.offers[strangers[0]].address}: gloo does not connect IPv4 addresses to IPv6 ones"

@@ -34,6 +34,8 @@ from doctor.text.hostprogram import host_program
 
 NOT_EXECUTABLE = "not executable"
 CR_LF, NO_INTERPRETER = "lines with CR LF", "a script without its interpreter"
+POINTER = "a pointer of git-lfs"
+"""The state of a file whose contents were not fetched."""
 NOT_WRITABLE, NO_ROOM, NO_INODE = "not writable", "less than 100 MB free", "less than 100 inodes free"
 HIDES = ", which hides Python's own module"
 """Ends the state of a program beside a file with the name of a module that torch imports."""
@@ -76,11 +78,12 @@ def _states(capture: Capture) -> Mapping[str, str]:
 
 
 NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), _states, timeout=4, slow=True)
-"""Path -> "missing", also with a colon and the names that begin and end like it if its folder is there, "not
-readable", "a folder", "empty", "lines with CR LF", "a script without its interpreter", or "not executable",
-which only a program must be; others are usable files. What ranks write ends in "/.": "not writable", "less
-than 100 MB free", "less than 100 inodes free", "below a file". What ssh is to find begins with $PATH, a
-user with $WHOSE. "= path" -> what a program or a configuration contains, as a sum.
+"""Path -> "missing", also with a colon and the names that begin and end like it if its folder is there,
+"not readable", "a folder", "empty", "lines with CR LF", "a script without its interpreter", "not
+executable", or "a pointer of git-lfs"; only a program must be executable; others are usable files. What
+ranks write ends in "/.": "not writable", "less than 100 MB free", "less than 100 inodes free", "below a
+file". What ssh is to find begins with $PATH, a user with $WHOSE. "= path" -> what a program or a
+configuration contains, as a sum.
 """
 
 
@@ -109,29 +112,30 @@ def launch_files_missing(
     sourced, and configurations, models and data that options name (--deepspeed, --config, --load,
     --data-path, …): of Megatron's data both files, .bin and .idx. The environment that is activated, by its
     path, or by a name below the conda that the script sources. Each host is asked whether they exist, are
-    empty, and may be read by this user; nothing is run, and of a script only its beginning is read. What
-    ssh starts alike on all hosts of the job is looked for there, and with HF_HUB_OFFLINE a well-known model
-    of a hub, in the cache that the script names. A program that mpirun or `torchrun --no-python` starts
-    must be executable, too. A script must have its interpreter, and no CR at the end of its lines, and
-    beside a program no file may have the name of a module that torch imports (random.py). What containers
-    mount must be there; a missing one of `-v` is made, empty, which is a warning. The CPUs and nodes of
-    taskset and numactl, and the interfaces that Open MPI is to take, are looked for below /sys. What is
-    inside a container or on another machine, what the script or a program that it runs before may create,
-    and paths with an unknown part are not looked for, nor what is in a folder that is missing. A hostfile
-    must be where the launcher starts: on one host, or here. Files that variables name are looked for if
-    their library stops without them. What options name to be written (--output_dir, --save, --log_dir) must
-    have a folder above it that this user may write to, with 100 MB and 100 inodes free; on other hosts than
-    the first it is a warning, because the first may write for all. What ssh starts by its name alone must
-    be on the PATH that ssh gives a command. So must conda, if a command over ssh begins with `conda
-    activate`. The folder to which its output goes and the user of its sudo must exist, and a program that
-    is started by its path must be executable. Of a script whose hosts a scheduler chooses, the program
-    counts that it starts first, if some hosts have it and others do not. A file of init_method=file:// that
-    is there already is a warning, as is a port of ssh (--ssh_port) where nothing listens. A folder of
-    PYTHONPATH that brings a torch, a numpy or a MindSpore of its own should do so on all hosts: else it is
-    a warning. If no host has a path, it is a fault of the launch, and of no host, if a file of a similar
-    name is beside it, the folder around what is mounted is there, or all hosts have another path that the
-    launch names. Otherwise it is a warning, because the script may be meant for other machines, as is what
-    it may bring. Of folders of data, models and environments by name nothing is said then.
+    empty or pointers of git-lfs, and may be read by this user; nothing is run, and of a script only its
+    beginning is read. What ssh starts alike on all hosts of the job is looked for there, and with
+    HF_HUB_OFFLINE a well-known model of a hub, in the cache that the script names. A program that mpirun or
+    `torchrun --no-python` starts must be executable, too. A script must have its interpreter, and no CR at
+    the end of its lines, and beside a program no file may have the name of a module that torch imports
+    (random.py). What containers mount must be there; a missing one of `-v` is made, empty, which is a
+    warning. The CPUs and nodes of taskset and numactl, and the interfaces that Open MPI is to take, are
+    looked for below /sys. What is inside a container or on another machine, what the script or a program
+    that it runs before may create, and paths with an unknown part are not looked for, nor what is in a
+    folder that is missing. A hostfile must be where the launcher starts: on one host, or here. Files that
+    variables name are looked for if their library stops without them. What options name to be written
+    (--output_dir, --save, --log_dir) must have a folder above it that this user may write to, with 100 MB
+    and 100 inodes free; on other hosts than the first it is a warning, because the first may write for all.
+    What ssh starts by its name alone must be on the PATH that ssh gives a command. So must conda, if a
+    command over ssh begins with `conda activate`. The folder to which its output goes and the user of its
+    sudo must exist, and a program that is started by its path must be executable. Of a script whose hosts a
+    scheduler chooses, the program counts that it starts first, if some hosts have it and others do not. A
+    file of init_method=file:// that is there already is a warning, as is a port of ssh (--ssh_port) where
+    nothing listens. A folder of PYTHONPATH that brings a torch, a numpy or a MindSpore of its own should do
+    so on all hosts: else it is a warning. If no host has a path, it is a fault of the launch, and of no
+    host, if a file of a similar name is beside it, the folder around what is mounted is there, or all hosts
+    have another path that the launch names. Otherwise it is a warning, because the script may be meant for
+    other machines, as is what it may bring. Of folders of data, models and environments by name nothing is
+    said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     Where ranks cannot write, find the folder on the way that is another user's, full or mounted read-only.
@@ -168,12 +172,12 @@ def launch_files_missing(
                     launch.scheduled
                     or state == "empty"
                     or path in of_devices
-                    or (kind in ELSEWHERE and not near)
+                    or (kind in ELSEWHERE and not near and state != POINTER)
                 ):
                     continue  # launch-devices-absent tells of the devices
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
                 here = here or (kind not in BROUGHT and _is_meant_for(launch, hosts, looked))
-                sure = here or state in (NOT_EXECUTABLE, CR_LF, NO_INTERPRETER) or HIDES in state
+                sure = here or state in (NOT_EXECUTABLE, CR_LF, NO_INTERPRETER, POINTER) or HIDES in state
                 said, expected, named = _told(path, kind, state)
                 doubtful = kind in ("volume", "search", "imports", "init") or (everywhere and not sure)
                 if path.startswith(PORT):
@@ -358,6 +362,8 @@ def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
     if HIDES in state:
         name = state.removesuffix(HIDES).rpartition(" ")[2]
         return (f"ls -l {_quoted(path.rpartition('/')[0])}/{name}", remark(f"give {name} another name"))
+    if state == POINTER:
+        return (f"ls -lL {_quoted(path)}", remark("fetch the contents: git lfs pull, in its repository"))
     if state == CR_LF:
         return (f"sed -i 's/\\r$//' {_quoted(path)}",)
     if path.startswith("/sys/"):

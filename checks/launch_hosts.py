@@ -472,7 +472,7 @@ def _same_on_every_host(names: LaunchNames, plan: JobPlan, needed: int) -> Itera
     }
     if len(numbered) == 1:
         ((value, (process, number)),) = numbered.items()
-        if not process.command:
+        if not process.command or names.launch.unread:
             yield f"{process.source} has {number.said}={value}, which is right on one host only"
             return
         yield _problem(

@@ -646,6 +646,21 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "NAME slots=N",
             f"{(re.split('[ :]', words) or ['NAME'])[0]} slots=N",
         ),
+        "twice": (
+            f"{like} stops at a hostfile that has a host in two lines",
+            "one line for each host",
+            "one line with all slots of the host",
+        ),
+        "standalone": (
+            "with --standalone the launcher waits for other hosts at an address of its own host",
+            "--nnodes=1, or a --rdzv_endpoint that all hosts reach in place of --standalone",
+            "--rdzv_backend=c10d --rdzv_endpoint=HOST:PORT in place of --standalone",
+        ),
+        "slotless": (
+            "the launcher stops at a host without its slots",
+            "NAME:SLOTS,NAME:SLOTS",
+            "name each host with its slots (-H node1:8,node2:8)",
+        ),
         "forward": (
             "Open MPI hands over only the variables that -x names: ranks on other hosts get no MASTER_ADDR",
             "-x MASTER_ADDR -x MASTER_PORT",

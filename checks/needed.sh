@@ -35,6 +35,9 @@ l() { h= k=${2-}$1; [ -z "${2-}" ] || [ -n "${HOME-}" ] || return
   elif [ -f "$1" ] && ! [ -s "$1" ]; then case "$1" in /proc/*|/sys/*) ;; *) h=empty;; esac
   elif [ -f "$1" ]; then
     [ -x "$1" ] || h='not executable'
+    case "$1" in *.bin|*.safetensors|*.pt|*.pth|*.ckpt|*.gguf|*.model|*.idx|*.npy|*.parquet)
+      case $(head -c 40 "$1") in 'version https://git-lfs'*) h='a pointer of git-lfs';; esac;;
+    esac
     case "$1" in
       *.sh|*.bash|*.env|*/bin/torchrun|*/bin/accelerate|*/bin/deepspeed|*/bin/msrun)
         b=$(head -c 512 "$1" | head -n 1)

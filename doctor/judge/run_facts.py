@@ -16,7 +16,7 @@ from doctor.facts.job import LAUNCHES
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.run import ANSWERED, CLOCKS, CUT_OFF, MESH, OFFERED, UNREACHED, Offset, PartialAnswer
 from doctor.facts.smoke import SMOKE, SOAK, JudgedRun, SmokeRounds
-from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW, FoundDevices
+from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, JobTable
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import read_table
@@ -65,9 +65,9 @@ def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> Mis
         listed = MissingFact(listing.name, listed.silent)
     if not asked or not isinstance(listed, MissingFact) or listed.absent:
         return None
-    if (heard.host, listing.group) in hung or _undriven(
-        found.of(vendor), vendor, facts.get(heard.host, VIEW)
-    ):
+    own, contained = found.of(vendor), facts.get(heard.host, VIEW) is View.CONTAINER
+    undriven = vendor.asked_with_driver and own.on_bus and not own.driver and not contained  # that is a fault
+    if (heard.host, listing.group) in hung or undriven:
         return None
     undecided = recording.smoke_wanted and not recording.smoke and not recording.no_smoke
     if undecided or any(_trained(run, heard.host) for run in reading.runs):
@@ -75,11 +75,6 @@ def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> Mis
     tool = listing.group.tool if listing.group else "its tool"
     why = f"{tool} is not installed there" if listed.reason == ABSENT else listed.reason
     return MissingFact(listing.name, f"{why}, so the state of its {vendor.thing}s is unknown")
-
-
-def _undriven(own: FoundDevices, vendor: Vendor, view: View | MissingFact) -> bool:
-    """Whether its driver is known not to be loaded. This is a fault, and its tool is then never called."""
-    return vendor.asked_with_driver and bool(own.on_bus) and not own.driver and view is not View.CONTAINER
 
 
 _LISTINGS: Mapping[Vendor, Fact[Any]] = {ASCEND: NPUS, NVIDIA: GPUS, AMD: AMD_GPUS}

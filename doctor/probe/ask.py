@@ -176,13 +176,9 @@ def _call(fact: Fact[Any], text: str, given: Mapping[str, str]) -> str:
     if fact.name in given:
         run = f'sh -c "${_variable(fact.name)}"'
     else:
-        run = text if _PLAIN.fullmatch(text) else f"sh -c {_quoted(text)}"
+        quoted = '"$D"'.join(map(shlex.quote, text.split(TOOLS)))  # what many have in common is sent once
+        run = text if _PLAIN.fullmatch(text) else f"sh -c {quoted}"
     return f"f {fact.name} {fact.cap or 0} {fact.timeout} {run}"
-
-
-def _quoted(text: str) -> str:
-    """The text as one word for the shell. What many commands have in common is sent once, as $D."""
-    return '"$D"'.join(map(shlex.quote, text.split(TOOLS)))
 
 
 def _by_group(runs: Iterable[Fact[Any]]) -> dict[Group, list[Fact[Any]]]:

@@ -210,10 +210,8 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     if lines:
         said += misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))
         said += [Slip(kind, "", 0, path) for path, kind in needs if kind]
-    slips = tuple(
-        replace(each, file=each.file or name, words=redact(each.words), like=redact(each.like))
-        for each in said
-    )
+    own = (replace(e, file=e.file or name, words=redact(e.words), like=redact(e.like)) for e in said)
+    slips = tuple(dict.fromkeys(own))
     paths = (each.path for each in slips)
     found, beside = _find_tables(told, script.copied, name)
     sizes = [sizes_in(one.words, script.text, partial(_read_of, one, script.text)) for one in lines]

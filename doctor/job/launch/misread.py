@@ -266,10 +266,10 @@ def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:
     said = (one.command.option("hostfile") or "") if open_mpi or one.command.launcher is DEEPSPEED else ""
     rows = [row.partition("#")[0].strip() for row in ((said and read(one, said)) or "").splitlines()]
     for number, row in enumerate(rows, 1):
-        if row and not re.match(entry, row):
-            yield Slip(
-                "entry", "", number, row[:160], basename(said), like="Open MPI" if open_mpi else "DeepSpeed"
-            )
+        again = not open_mpi and row.split()[:1] in [each.split()[:1] for each in rows[: number - 1]]
+        if row and (again or not re.match(entry, row)):
+            kind, like = "twice" if again else "entry", "Open MPI" if open_mpi else "DeepSpeed"
+            yield Slip(kind, "", number, row[:160], basename(said), like=like)
     found = (re.match(r"(\S+)\s+slots=(\d{1,5})", row) for row in rows)
     hosts = {each[1]: int(each[2]) for each in found if each}
     asked = one.command.option("nnodes") or ""

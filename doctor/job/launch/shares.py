@@ -88,7 +88,7 @@ def _listed(text: str) -> dict[str, int]:
         match = re.fullmatch(r"(.+?)(?::([0-9]{0,6}))?", word)
         if match:
             slots, before = int(match[2] or 0), found.get(match[1])
-            found[match[1]] = slots if before is None else before and slots and before + slots
+            found[match[1]] = slots if before is None else (before or 1) + (slots or 1)
     return found
 
 

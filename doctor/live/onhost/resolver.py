@@ -19,12 +19,9 @@ def resolved(names: "Sequence[str]", seconds: float) -> "list[dict[str, Any]]":
         for place, tool, code in run_all(starts, MOST_NAMES):
             words = [line.split()[:1] for line in tool.out.decode("utf-8", "replace").splitlines()]
             addresses = list(dict.fromkeys(word[0][:256] for word in words if word))[:MOST_ADDRESSES]
-            problem = "" if addresses else tool.why or _why(code)
+            ended = "no address was found" if code == 2 else f"getent ends with {code}, without an address"
+            problem = "" if addresses else tool.why or ended
             found[place] = {"name": names[place], "addresses": addresses, "problem": problem[:200]}
     except OSError as error:
         return [dict(one, problem=f"getent: {error.strerror}") for one in found]
     return found
-
-
-def _why(code: "int | None") -> str:
-    return "no address was found" if code == 2 else f"getent ends with {code}, without an address"

@@ -19,7 +19,17 @@ def test_what_a_shell_says_about_paths(tmp_path: Path) -> None:
     (tmp_path / "bin" / "torchrun").write_text("#!/no/such/python -s\nmain()\n")
     (tmp_path / "go.sh").write_text("#! /usr/bin/env bash\n")
     (tmp_path / "go.sh").chmod(0o755)
+    for number, name in enumerate(
+        ("w/weights.bin", "model/a.safetensors", "whole/a.safetensors", "whole.pt")
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        text = "" if number > 1 else "version https://git-lfs.github.com/spec/v1\noid sha256:4bff\nsize 80\n"
+        (tmp_path / name).write_text(text or "PK\0\1")
     names = (
+        "w/weights.bin",
+        "model",
+        "whole",
+        "whole.pt",
         "bin/torchrun",
         "go.sh",
         "env.sh",
@@ -38,6 +48,7 @@ def test_what_a_shell_says_about_paths(tmp_path: Path) -> None:
     )
     found = NEEDED_FILES.parse(Capture("missing-files", 0, run.stdout))
     assert [found.get(path, "") for path in paths] == [
+        *("a pointer of git-lfs", "a folder", "a folder", "not executable"),
         *(
             "a script without its interpreter",
             "",

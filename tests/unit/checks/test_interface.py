@@ -83,6 +83,18 @@ def test_gloo_connects_no_two_versions_of_ip() -> None:
     assert found(answers, offered("fd00::2", a="ok", c="ok"), Backend.NCCL) == []
 
 
+def test_an_interface_without_an_address_that_a_router_knows() -> None:
+    named = {"GLOO_SOCKET_IFNAME": "eth1"}
+    answers = {name: answer(n, more=f"eth1 inet 9.0.0.{n}/24") for n, name in enumerate(NAMES, 1)}
+    answers["b"] = answer(2, more="eth1 inet6 fe80::2/64")
+    (one,) = found(answers, env=named)
+    assert (one.status.value, one.hosts, one.subject) == ("fail", ("b",), "interface eth1")
+    assert one.remedy
+    assert "=INTERFACE " in one.remedy.commands[0], "its own name would not help"
+    of_link = {name: answer(n, more=f"eth1 inet 169.254.0.{n}/16") for n, name in enumerate(NAMES, 1)}
+    assert found(of_link, env=named) == []
+
+
 def test_what_was_not_tried_is_undecided() -> None:
     answers = {"b": answer(2, "9.0.0.2", "eth1 inet 9.0.0.{n}/24")}
     (one,) = found(answers, offered("9.0.0.2", a="untested", c="untested"))

@@ -349,7 +349,8 @@ def _leads_elsewhere(name: str, book: Directory) -> bool:
 
 def _too_few_slots(names: LaunchNames) -> Iterator[Problem]:
     """The problem of more ranks than the hosts of a launcher have slots."""
-    for process in names.launch.told:
+    unnamed = any(slip.kind == "slotless" for slip in names.launch.slips)  # launch-command tells of it
+    for process in names.launch.told if not unnamed else ():
         agent, slots = launcher(process), [*process.hosts.values()]
         ranks = agent.setting("ranks") if agent and agent.launcher.outer else None
         each = (

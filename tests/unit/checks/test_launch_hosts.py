@@ -231,6 +231,14 @@ FITS = {
 }
 
 
+def test_a_number_beside_another_launcher_of_the_script_is_undecided(tmp_path: Path) -> None:
+    line = 'ssh node{} "torchrun --nnodes={} --nproc_per_node=2 --node_rank={} --master_addr=node1 t.py" &\n'
+    script = line.format(1, 2, 0) + line.format(2, 1, 1) + "wait\n"
+    problems, doubt = judged(CHECK, [read(tmp_path, script)])
+    assert problems == []
+    assert "--node_rank=0, which is right on one host only" in doubt
+
+
 @pytest.mark.parametrize("name", FITS)
 def test_a_launch_that_fits_two_hosts(name: str, tmp_path: Path) -> None:
     problems, doubt = judged(CHECK, [read(tmp_path, *FITS[name])])

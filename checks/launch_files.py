@@ -290,7 +290,7 @@ def _told(path: str, kind: str, state: str) -> tuple[str, str, str]:
     if kind == "out":
         named = path.removesuffix(WRITTEN)
         return "ranks cannot write where the launch says", f"files below {named}", named
-    if kind == "command":
+    if path.startswith(f"{PATH}/"):
         named = path.removeprefix(f"{PATH}/")
         expected = f"{named} on the PATH that ssh gives a command, on every host"
         return f"a command over ssh does not find {named}", expected, named

@@ -155,7 +155,7 @@ def _shared_devices(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
     several = spans_hosts(names.launch, hosts, plan.several_hosts, plan.most_on_a_host)
     groups: dict[Hashable, list[ProcessEnv]] = {}
     for process in present:
-        host, device = names.host(process) or process.host, _device(process)
+        host, device = names.host(process) or process.host or process.on or None, _device(process)
         seen = visible_devices(process)
         if device is None or device.value is None or (host is None and several):
             continue

@@ -155,9 +155,12 @@ def _by_host(launch: Launch, slip: Slip, plan: JobPlan, identities: Mapping[str,
         )
     lost = [host for host, value in taken.items() if not value]
     twice = [value for value, times in Counter(taken.values()).items() if times > 1 and value.isdecimal()]
-    if lost and len(lost) < len(taken):
-        yield _problem(launch, replace(slip, like=fold(lost)))
-    elif twice and not lost and "RANK" in slip.name and not any(map(_numbers_itself, launch.told)):
+    named = " ".join(word for process in launch.told for word in process.command)
+    numbers = "RANK" in slip.name or re.search(rf"node[_-]rank[= ]\$\{{?{slip.name}\b", named)
+    if lost and (len(lost) < len(taken) or identities):
+        found = _problem(launch, replace(slip, like=fold(lost)))
+        yield found if len(lost) < len(taken) else replace(found, severity=Severity.WARN)
+    elif twice and not lost and numbers and not any(map(_numbers_itself, launch.told)):
         same = [host for host, value in taken.items() if value == twice[0]]
         yield _problem(launch, replace(slip, kind="same", like=f"{twice[0]} on {fold(same)}"))
     elif (
@@ -245,7 +248,7 @@ def launch_command(
                 continue
             alone = slip.kind in OF_SEVERAL_HOSTS and len(plan.hosts) < 2
             local = slip.kind == "network" and not any(_spans(process) for process in launch.told)
-            other = slip.kind == "devices" and plan.backend.value is Backend.GLOO
+            other = slip.kind in ("devices", "given") and plan.backend.value is Backend.GLOO
             if not (slip.name or slip.path or alone or local or other):
                 yield _problem(launch, slip)
         fewer = any(slip.kind == "nodes" for slip in launch.slips)  # then srun has no other node
@@ -595,6 +598,11 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"the batch script asks for {like} on a node, and its launcher starts more ranks there",
             f"at most {like} ranks on a node",
             "as many devices as ranks",
+        ),
+        "given": (
+            f"the container is given {like}, and its launcher starts more ranks",
+            "as many devices as ranks",
+            "give the container more devices, or start fewer ranks in it",
         ),
         "network": (
             "the container has a network of its own: no other host reaches the master in it",

@@ -29,8 +29,14 @@ class Partly:
         return [word.replace(GLUE, " ") for word in self.text.split()]
 
 
+class Table(tuple[str, ...]):
+    """The values of an associative array, in the order in which it is written."""
+
+    keys: tuple[str, ...]
+
+
 Value = str | tuple[str, ...] | Partly | None
-"""A string, a list, a text that is known in part, or None if unknown."""
+"""A string, a list or a table, a text that is known in part, or None if unknown."""
 Values = Mapping[str, Value]
 LONGEST = 4000
 MOST_WORDS = 1000
@@ -131,9 +137,23 @@ def _list_value(match: re.Match[str], values: Values) -> Value:
     if arguments:
         return value[max(int(skipped or 1) - 1, 0) :]
     if index in ("@", "*"):
-        return str(len(value)) if mark == "#" else tuple(map(str, range(len(value))))
+        keys = value.keys if isinstance(value, Table) else tuple(map(str, range(len(value))))
+        return str(len(value)) if mark == "#" else keys
+    if isinstance(value, Table):
+        named = values.get(index.strip("${}")) if index[:1] == "$" else index
+        return value[value.keys.index(named)] if not mark and named in value.keys else None
     place = evaluate(index, dict(values))
     return None if mark or place is None or not -len(value) <= place < len(value) else value[place]
+
+
+def table(items: Sequence[str]) -> Table | None:
+    """What `([one]=1 [two]=2)` holds; None if it is a list."""
+    pairs = [re.fullmatch(r"\[([^][]+)\]=(.*)", item, re.DOTALL) for item in items]
+    if not pairs or not all(pairs):
+        return None
+    found = Table(pair[2] for pair in pairs if pair)
+    found.keys = tuple(pair[1] for pair in pairs if pair)
+    return found
 
 
 def in_numbers(text: str, values: Values) -> str:

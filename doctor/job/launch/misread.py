@@ -90,7 +90,7 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
         if there := _written(filled, script):
             yield _at(text, "bind", text.find(command[:12]), there)
         inner = _PATTERN["over"].sub("", filled)  # of what ssh starts, the paths are of one host alone
-        apart = (row for row in _of_hosts(inner) if row[0] == "network" and inner != filled)
+        apart = (row for row in _of_hosts(inner) if row[0] in ("network", "given") and inner != filled)
         for kind, said, like in (*_of_hosts(filled), *apart):
             path = normpath(join(folder, said)) if kind == "run" else said
             made = "*.sh" in text or _is_made(said.removeprefix("./"), script.text)
@@ -298,6 +298,10 @@ def _of_hosts(command: str) -> Iterator[tuple[str, str, str]]:
     bare = re.sub(r"(\s-[evwu]\s+|=)[\"']?\$\S+", " ", own[1] if own else "")
     if own and makes and " run " in command and not _PATTERN["reached"].search(bare):
         yield "network", "", ""
+    given, ranks = _PATTERN["given"].search(own[1] if own else ""), _PATTERN["ranks"].search(command)
+    devices = given and (int(given[1]) if given[1] else given[2].count(",") + 1)
+    if makes and devices and ranks and devices < int(ranks[1]):
+        yield "given", "", f"{devices} device{'s' * (devices > 1)}"
     (program, *_) = [*re.findall(r"\s(\S+\.py)\b", command), ""]
     clear = own and makes and not re.search(r"[$\"']|--mount|--volumes|-v/", own[1])
     pairs = _PATTERN["pairs"].findall(own[1]) if own and clear else ()

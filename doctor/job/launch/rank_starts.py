@@ -1,6 +1,7 @@
 """What is known about a launch: how it starts its ranks, and how many on each host."""
 
 import re
+from collections import Counter
 
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.process_env import Launch, ProcessEnv
@@ -58,7 +59,8 @@ def ranks_of_a_host(launch: Launch, hosts: int) -> int | None:
             return None  # there may be others in the hostfile
         started.discard(0)
     if not started:
-        started = {len(ranks) for ranks in ranks_by_script(launch).values()}
+        by_script = ranks_by_script(launch).values()
+        started = {n for ranks in by_script for n in Counter(each.on for each in ranks).values()}
     if started:
         return next(iter(started)) if len(started) == 1 else None
     world = world_said(launch)

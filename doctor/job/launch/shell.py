@@ -42,9 +42,10 @@ _TOLD = sections(__file__, "needs.txt")
 _OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
 _NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
 _MADE_BY, _SETS = _TOLD["made by"], _TOLD["parts"]["sets"]
-_MACHINE = [
-    (path, re.compile(words)) for path, words in (row.split(" ", 1) for row in _TOLD["machine"].values())
-]
+_MACHINE, _SEARCHED, _BY_SSH = (
+    [(path, re.compile(words)) for path, words in (row.split(" ", 1) for row in _TOLD[of].values())]
+    for of in ("machine", "searched", "ssh")
+)
 _BRINGS = r"(?:>|\b(?:tee|touch|mkdir|cp|mv|ln|wget|curl|clone|tar|unzip|rsync)\b)"
 _FOLDERS = r"(?:\b(?:clone|mkdir|tar|unzip|create|virtualenv)|-m\s+venv)"
 _MAKES = rf"(?:{_BRINGS}|\b(?:install|dd|venv|create|build)\b)"
@@ -360,6 +361,8 @@ class _Shell(ShellWithScripts):
         for self.on in (there, outside):
             self._need(images if started else ())
             self._need(["/root"] if started and user == "root" and self.on == there else (), "root")
+            ssh = " ".join(line) if to and started and self.on == there else ""
+            self._need((path + each for path, words in _BY_SSH for each in words.findall(ssh)), "machine")
         return started
 
     def _notice_place(
@@ -495,7 +498,8 @@ class _Shell(ShellWithScripts):
         self._need((f"$WHOSE/{name}" for name in _NAMES["user"].findall(self.by_ssh)), "machine")
         before = takewhile(lambda word: not word.endswith(".py"), line)
         said = " ".join((*before, *(f"{name}={to}" for name, to in seen.items()), ""))
-        self._need((path + each for path, words in _MACHINE for each in words.findall(said)), "machine")
+        for kind, rows in (("machine", _MACHINE), ("search", _SEARCHED)):
+            self._need((path + each for path, words in rows for each in words.findall(said)), kind)
         if programs and programs[0][:1] != "/" and here and not self.brings:
             self._need([expand.moved(folder, programs[0]) or ""], "file")
         for name in ("PYTHONPATH", "PATH", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD"):

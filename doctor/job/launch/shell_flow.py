@@ -86,7 +86,7 @@ class ShellFlow(ShellState):
         self.functions: dict[str, tuple[Blocks, int]] = {}
         self.called: set[str] = set()
         self.turns: list[str] = []
-        self.braces: list[tuple[int, int]] = []
+        self.braces: list[tuple[int, int, int]] = []
         self.repeats = _MOST_REPEATED
         self.waits = 0
         self.backgrounds = 0
@@ -109,8 +109,8 @@ class ShellFlow(ShellState):
 
         `words` are those of the first command, if it is on the line of its block's head.
         """
-        groups: list[tuple[int, int]] = []
-        first, place = (len(self.lines), self.passed), start
+        groups: list[tuple[int, int, int]] = []
+        first, place = self.here, start
         while place < stop and not self.leaving:
             command = self.blocks.commands[place]
             if len(self.lines) >= _MOST_LINES or len(self.values) > _MOST_VARIABLES:
@@ -118,21 +118,29 @@ class ShellFlow(ShellState):
                 raise ShellError(line, "it is too long for a launch script")
             self.written = command.written
             if command.end == "(":
-                groups.append((len(self.lines), self.passed))
+                groups.append(self.here)
             if command.words and command.words[0].plain == "}" and self.braces:
                 first = self.braces.pop()
             place = self._at(place) if words is None else self._words(words, place)
             words = None
             end = self.blocks.commands[place - 1].end
             if end == ")":
-                first = groups.pop() if groups else (len(self.lines), self.passed)
+                first = groups.pop() if groups else self.here
             elif end not in ("|", "&&", "||"):
                 if end == "&":
                     self.put_in_background(*first)
-                first = (len(self.lines), self.passed)
+                first = self.here
 
-    def put_in_background(self, first: int, passed: int) -> None:
-        """What has started since then, except what is in a background already."""
+    @property
+    def here(self) -> tuple[int, int, int]:
+        """How many commands were kept, and the seconds and waits before this place."""
+        return len(self.lines), self.passed, self.waits
+
+    def put_in_background(self, first: int, passed: int, waits: int) -> None:
+        """What has started since then, except what is in a background already. What it waits for there, the
+        script does not wait for.
+        """
+        self.waits = waits
         self.backgrounds += 1
         group = [n for n in range(first, len(self.lines)) if not self.lines[n].background]
         self.passed += LONG if len(group) > 1 else self.passed - passed  # what follows does not wait for it
@@ -303,7 +311,7 @@ class ShellFlow(ShellState):
             elif word == "function":
                 words = words[1:]  # its name goes as well
             elif word == "{":
-                self.braces.append((len(self.lines), self.passed))
+                self.braces.append(self.here)
                 if self.frames and self.frames[-1].kind in ("list", "{"):
                     self.enter("{", taken=True)
             elif word == "}":

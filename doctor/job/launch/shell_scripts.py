@@ -87,7 +87,7 @@ class ShellWithScripts(ShellFlow):
         """Whether another shell that reads these commands starts ranks. What it sets stays in it."""
         before, lines = (
             (self.values, self.exported, self.functions, self.prefix),
-            (len(self.lines), self.passed),
+            self.here,
         )
         known, exported = dict(self.values), set(self.exported)
         if not wrapped.passes:

@@ -129,7 +129,8 @@ class ShellState:
             added = expand.fields(words[at + 1 : end], self.values)
             before = known.shown if isinstance(known, expand.Partly) else known
             old = before if isinstance(before, tuple) else (before,) if before else ()
-            return name, (*old, *added)[: expand.MOST_WORDS], end + 1 - at
+            made = None if old else expand.table(added)
+            return name, made or (*old, *added)[: expand.MOST_WORDS], end + 1 - at
         value = expand.one((replace(first[0], text=text[match.end() :]), *words[at].parts[1:]), self.values)
         if append:
             return name, _appended(known, value), 1

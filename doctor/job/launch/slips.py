@@ -11,7 +11,7 @@ WRITTEN = "/."
 """Ends a path that ranks write to: it may be made."""
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 _SET = re.compile(r"(?m)(?:^|[\s;&(])([A-Za-z_]\w{2,80})\+?=")
-_USED = re.compile(r"\$(?:([A-Za-z_]\w{2,80})\b|\{([A-Za-z_]\w{2,80})\})")
+_USED = re.compile(r"\$(?:([A-Za-z_]\w{0,80})\b|\{([A-Za-z_]\w{0,80})\})")
 _MEETS = re.compile(r"(?i)addr|port|_ip$|head|master|node|rdzv|rank|world|nproc")
 """Names of what ranks meet by: hardly anybody sets them in two cases, and means two things."""
 _ALIKE, _ALIKE_NEEDED = 0.8, 0.9

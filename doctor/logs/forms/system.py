@@ -41,7 +41,7 @@ _TALOS = late(rf"(?:(?P<host>{_HOST}): )?kern: {{1,8}}(?P<level>\w{{3,8}}): \[{D
 _DMESG_ISO = late(rf"{DATED} (?=NVRM: |{BEGINS}|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)")
 _ISO = late(rf"{DATED} ")
 _KERNEL_TEXT = late(
-    r"(?:kernel: | {8,20}(?=NVRM: )|\d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
+    r"(?:kernel: ?| {8,20}(?=NVRM: )|\d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
     rf"(?:{_TEXTS}|{BEGINS})"
 )
 _XID = late(r"(?<!\]: )NVRM: Xid \(PCI:")

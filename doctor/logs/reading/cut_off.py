@@ -34,7 +34,10 @@ def cut_tracebacks(lines: Sequence[tuple[int, str]]) -> list[CutTraceback]:
     for place, (number, text) in enumerate(lines):
         if BEGINS not in text:
             continue
-        prefix, below = steady[place].partition(BEGINS)[0], range(place + 1, len(lines))
+        before, below = steady[place].partition(BEGINS)[0], range(place + 1, len(lines))
+        prefix = before.removesuffix("Original ")
+        if prefix != before and place:
+            number, text = lines[place - 1]  # which says what a worker raised
         if not any(steady[each].startswith(prefix) for each in below):
             prefix = ""  # it begins within a record; its frames have no prefix
         own = [each for each in below if steady[each].startswith(prefix)]

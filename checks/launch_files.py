@@ -309,7 +309,7 @@ def _told(path: str, kind: str, state: str) -> tuple[str, str, str]:
 
 def _is_meant_for(launch: Launch, hosts: Sequence[str], looked: Mapping[str, Mapping[str, str]]) -> bool:
     """Whether all hosts have another path of the launch, one that is not on any machine: it is for them."""
-    known = [path for path in launch.needs if not f"{path}/".startswith(SYSTEM)]
+    known = [path for path in launch.needs if not f"{path}/".startswith((*SYSTEM, PATH, PORT, USER))]
     return any(all(not _state(looked[host].get(path, ""), "bind") for host in hosts) for path in known)
 
 

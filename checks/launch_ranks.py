@@ -31,6 +31,7 @@ from doctor.facts.network import ADDRESSES
 from doctor.facts.system import DEVICES, IDENTITY, Devices
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, JobTable
 from doctor.job.launch.common import spans_hosts
+from doctor.job.launch.expand import unknown
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.launchers import MARKS, NUMBERS, RANK_NAMES
 from doctor.job.launch.launchers.msrun import MSRUN
@@ -157,7 +158,7 @@ def _shared_devices(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
     for process in present:
         host, device = names.host(process) or process.host or process.on or None, _device(process)
         seen = visible_devices(process)
-        if device is None or device.value is None or (host is None and several):
+        if device is None or device.value is None or (host is None and several) or unknown(process.on):
             continue
         if seen is not None and _listed(seen) is None:
             continue  # each rank may see another single device under this number

@@ -243,9 +243,7 @@ def _seated(plan: SmokePlan) -> bool:
     each = Counter(seat.host for seat in plan.seats)
     cell_of = {seat.host: seat.cell for seat in plan.seats}
     order = [(host, local, cell_of.get(host)) for host in plan.hosts for local in range(each[host])]
-    places = [
-        (rank, cell, place) for cell, ranks in enumerate(plan.cells) for place, rank in enumerate(ranks)
-    ]
+    places = [(rank, cell, place) for cell, own in enumerate(plan.cells) for place, rank in enumerate(own)]
     return (
         len({*plan.hosts}) == len(plan.hosts) == len(each) > 0
         and order == [(seat.host, seat.local, seat.cell) for seat in plan.seats]

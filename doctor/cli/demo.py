@@ -45,7 +45,9 @@ def demo(name: str | None, request: Request) -> int:
         play(recorded, progress_line(outputs))
     deliver(report, reading, outputs)
     if name is None:
-        put(f"\n{t('There is more to see:')}\n" + "".join(map(_line, list(ALL_DEMOS)[1:])), out)
+        more = ((f"doctor demo {each}", t(ALL_DEMOS[each].title)) for each in list(ALL_DEMOS)[1:])
+        shown = "".join(f"  {command:<20}  {title}\n" for command, title in more)
+        put(f"\n{t('There is more to see:')}\n{shown}", out)
     return 0
 
 
@@ -87,7 +89,3 @@ def _of_what(reading: Reading) -> str:
     facts = reading.facts
     emulated = any(getattr(facts.get(host, DEVICES), "emulated", False) for host in facts.hosts)
     return " of emulated devices" if emulated else ""
-
-
-def _line(name: str) -> str:
-    return f"  {f'doctor demo {name}':<20}  {t(ALL_DEMOS[name].title)}\n"

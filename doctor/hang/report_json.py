@@ -12,7 +12,7 @@ from doctor.hang.below import joined, sentence
 from doctor.hang.judge.judgement import HangCulprit, Judgement, RankStanding, WaitGroup, WeighedOpinion
 from doctor.hang.words import group_words, who
 from doctor.judge.verdict import Report
-from doctor.live.evidence import Frame, LiveEvidence
+from doctor.live.evidence import LiveEvidence
 from doctor.live.jobs.job import RunningJob
 from doctor.model import Confidence, Remedy, Status
 from doctor.report.files.envelope import EnvelopeRun, EvidenceEntry, PlaceEntry, entry_of, outcome_of
@@ -92,7 +92,8 @@ def _findings(judgement: Judgement) -> Iterator[envelope.HangFindingEntry]:
 def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -> envelope.HangFindingEntry:
     stands, commands = judgement.stands, advice_of(judgement).commands
     stack = tuple(envelope.FrameEntry(f.name, f.file, f.line, f.source or None) for f in each.frames)
-    seen = [EvidenceEntry(f"{f.file}:{f.line}", _frame(f), each.host) for f in each.frames]
+    shown = ((f, f"{f.name}: {f.source}" if f.source else f.name) for f in each.frames)
+    seen = [EvidenceEntry(f"{f.file}:{f.line}", words, each.host) for f, words in shown]
     seen += [EvidenceEntry("the ranks that wait", group_words(group)) for group in stands.groups]
     return entry_of(
         envelope.HangFindingEntry,
@@ -111,10 +112,6 @@ def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -
         remedy=Remedy(BY_HAND, commands) if commands else None,
         hang=envelope.HangOfFinding(judgement.job.name if judgement.job else "", each.place or None, stack),
     )
-
-
-def _frame(frame: Frame) -> str:
-    return f"{frame.name}: {frame.source}" if frame.source else frame.name
 
 
 def job_entry(job: RunningJob, one: Judgement | None = None) -> envelope.HangJobEntry:

@@ -86,7 +86,9 @@ def _parts(host: str, facts: Facts, plate: Nameplate) -> Iterator[tuple[int, Har
                 bus,
                 plate.slots.get(bus, ""),
                 optics=_module(module) if isinstance(module, Optics) else "",
-                neighbour=_port(neighbour) if isinstance(neighbour, Neighbour) else "",
+                neighbour=" of ".join(filter(None, (neighbour.port, neighbour.system)))
+                if isinstance(neighbour, Neighbour)
+                else "",
             ),
         )
 
@@ -95,7 +97,3 @@ def _module(optics: Optics) -> str:
     names = ("vendor name", "vendor part number", "vendor serial number")
     maker, kind, serial = (optics.texts.get(name, "") for name in names)
     return " ".join(filter(None, (maker, kind, serial and f"serial number {serial}")))
-
-
-def _port(neighbour: Neighbour) -> str:
-    return f"{neighbour.port} of {neighbour.system}" if neighbour.system else neighbour.port

@@ -19,15 +19,12 @@ def job_words(job: RunningJob, now: str = "", *, name: bool = False) -> str:
     job started on that date, the date is left out.
     """
     ranks = f"{job.expected} rank{'' if job.expected == 1 else 's'}"
-    port = f"port {master.rpartition(':')[2]}" if name and (master := _master(job)) else ""
+    master = next((rank.master for rank in job.ranks if rank.master), job.name if job.starters else "")
+    port = f"port {master.rpartition(':')[2]}" if name and master else ""
     pid = f"pid {job.first.pid}" if name and job.first else ""
     begun = f"since {_clock(job.started, now[:10])}" if job.started else ""
     where = f"{ranks} on {fold(job.hosts)}" if job.ranks else f"no rank yet, on {fold(job.hosts)}"
     return ", ".join(filter(None, (job.launcher, where, begun, port, pid)))
-
-
-def _master(job: RunningJob) -> str:
-    return next((rank.master for rank in job.ranks if rank.master), job.name if job.starters else "")
 
 
 def _clock(since_1970: float, today: str) -> str:

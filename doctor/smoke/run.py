@@ -214,17 +214,13 @@ class SmokeRun:
         """Look, and return an alarm if an agent that was silent for long does not answer."""
         dumb = [host for host in self.watch.waiting(cell) if host.silence >= self.patience.mute]
         self.agents.look()
-        given_up = [
-            host for host in self._missing(cell) if host in dumb or host.unanswered >= MOST_UNANSWERED
-        ]
+        given_up = [one for one in self._missing(cell) if one in dumb or one.unanswered >= MOST_UNANSWERED]
         _give_up(given_up)
         return Alarm("trouble") if given_up else None
 
     def _missing(self, cell: int) -> list[LiveHost]:
         """Live hosts of the cell that did not answer the last look."""
-        return [
-            host for host in self.watch.waiting(cell) if not host.gone and host.looked < self.agents.looks
-        ]
+        return [one for one in self.watch.waiting(cell) if not one.gone and one.looked < self.agents.looks]
 
     def _take_evidence(self, alarm: Alarm) -> None:
         """Before anything is ended, collect pages, stacks, and whether the hosts still reach each other."""
@@ -244,9 +240,7 @@ class SmokeRun:
 
     def _only_connections_broke(self) -> bool:
         """Whether the ranks that ended only lost each other: none was killed, none failed by itself."""
-        ended = [
-            rank.seen(time.monotonic()) for rank in self.watch.ranks if ended_badly(rank.exit, rank.done)
-        ]
+        ended = [one.seen(time.monotonic()) for one in self.watch.ranks if ended_badly(one.exit, one.done)]
         return bool(ended) and all(way_of(seen) == "connection" for seen in ended)
 
     def _lost_host(self) -> Literal["lost", "trouble"] | None:

@@ -192,12 +192,12 @@ def _fold_rows(rows: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
         groups: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
         for row in rows:
             groups[row[:column] + row[column + 1 :]].add(row[column])
-        rows = {(*rest[:column], _range(numbers), *rest[column:]) for rest, numbers in groups.items()}
+        folded = {
+            rest: f"[{RangeSet.fromlist(sorted(numbers))}]" if len(numbers) > 1 else min(numbers)
+            for rest, numbers in groups.items()
+        }
+        rows = {(*rest[:column], numbers, *rest[column:]) for rest, numbers in folded.items()}
     return rows
-
-
-def _range(numbers: set[str]) -> str:
-    return next(iter(numbers)) if len(numbers) == 1 else f"[{RangeSet.fromlist(sorted(numbers))}]"
 
 
 def _natural(text: str) -> tuple[list[tuple[int, int, str]], str]:

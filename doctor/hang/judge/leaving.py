@@ -44,9 +44,7 @@ def _keeps(look: Look | None) -> PythonThread | None:
     """The thread that the main thread waits for, if one runs the user's code."""
     main = places.main_thread(look)
     others = [one for one in (look.python if look else ()) if one is not main and one.frames]
-    return next(
-        (one for one in others if not all(places.is_library(frame.file) for frame in one.frames)), None
-    )
+    return next((one for one in others if not all(places.is_library(at.file) for at in one.frames)), None)
 
 
 def forked_with_lock(child: JobMember, parent: JobMember) -> bool:

@@ -84,9 +84,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = lambda _: {}, alloca
     refuse(
         mistakes, "--launch takes what `env` printed for a rank, files of NAME=value, scripts and manifests"
     )
-    dumps = [
-        each for each in told if not each.command and (RANK_NAMES & each.env.keys() or is_by_device(each))
-    ]
+    dumps = [one for one in told if not one.command and (RANK_NAMES & one.env.keys() or is_by_device(one))]
     return Launch(
         name=names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}" if names else "no file",
         told=tuple(told),
@@ -173,9 +171,7 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> Laun
 def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots) -> Launch:
     lines, others = one_launch(script.lines)
     mentions = _mentions(text, name, [(one.line, " ".join(one.words)) for one in lines])
-    lines, compared = by_number(
-        text, lines, lambda given: read_script(text, home, _read_sourced, given).lines
-    )
+    lines, compared = by_number(text, lines, lambda own: read_script(text, home, _read_sourced, own).lines)
     mentions += tuple(replace(each, file=name) for each in (*_taken(text, home), *compared))
     for one in lines:
         program = next((word for word in one.words if word.endswith(".py")), "")
@@ -292,9 +288,7 @@ def _read_of(one: ShellCommand, script: str, said: str) -> str | None:
 
 def _written(path: str, text: str, folder: str) -> str | None:
     """What the script writes to a file by a here-document or line by line, if nothing else changes it."""
-    said = [
-        each for each in _ECHOED.finditer(text) if os.path.normpath(os.path.join(folder, each[2])) == path
-    ]
+    said = [one for one in _ECHOED.finditer(text) if os.path.normpath(os.path.join(folder, one[2])) == path]
     if said and is_only_given(path, reduce(lambda left, each: left.replace(each[0], ""), said, text)):
         return "\n".join(each[1].removeprefix("-e ").strip(" '\"").replace("\\n", "\n") for each in said)
     for found in _HERE.finditer(text):

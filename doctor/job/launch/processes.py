@@ -174,7 +174,5 @@ def _side_by_side(parts: Sequence[Sequence[ProcessEnv]]) -> bool:
         return "" if master is not None and rank_env.is_loopback_name(master.address) else rank.host
 
     ranks = ([each for each in part if rank_env.role_of(each) == "rank"] for part in parts)
-    seats = [
-        {(place(each), rank.value) for each in part if (rank := rank_env.rank_of(each))} for part in ranks
-    ]
+    seats = [{(place(one), rank.value) for one in part if (rank := rank_env.rank_of(one))} for part in ranks]
     return all(one & other for i, one in enumerate(seats) for other in seats[:i])

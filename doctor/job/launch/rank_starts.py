@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 
+from doctor.job.launch.expand import unknown
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import launcher, local_world_of, nodes_of, rank_of, role_of, world_of
@@ -59,8 +60,9 @@ def ranks_of_a_host(launch: Launch, hosts: int) -> int | None:
             return None  # there may be others in the hostfile
         started.discard(0)
     if not started:
-        by_script = ranks_by_script(launch).values()
-        started = {n for ranks in by_script for n in Counter(each.on for each in ranks).values()}
+        on = [Counter(each.on for each in ranks) for ranks in ranks_by_script(launch).values()]
+        known = not any(unknown(host) for hosts in on for host in hosts)
+        started = {number for hosts in on if known for number in hosts.values()}
     if started:
         return next(iter(started)) if len(started) == 1 else None
     world = world_said(launch)

@@ -515,7 +515,7 @@ class _Shell(ShellWithScripts):
         ]
         read += [(to, "read") for of, to in pairs if of[:1] != "-" and _NAMES["configuration"].fullmatch(to)]
         read += [
-            (f"{folder}/{to.partition('.')[0]}", "module") for of, to in pairs if of in ("-m", "--module")
+            (f"{folder}/{it.partition('.')[0]}", "module") for of, it in pairs if of in ("-m", "--module")
         ]
         for path, kind in (*read, *_data_in(split), *_of_hub({**self.values, **prefix}, split)):
             if kind == "out" and (":" in path or "/" not in path or path[0] == "-" or contained):

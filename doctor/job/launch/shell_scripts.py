@@ -85,10 +85,7 @@ class ShellWithScripts(ShellFlow):
 
     def _child(self, found: Blocks, line: int, wrapped: InnerCommand = ITSELF) -> bool:
         """Whether another shell that reads these commands starts ranks. What it sets stays in it."""
-        before, lines = (
-            (self.values, self.exported, self.functions, self.prefix),
-            self.here,
-        )
+        before, lines = (self.values, self.exported, self.functions, self.prefix), self.here
         known, exported = dict(self.values), set(self.exported)
         if not wrapped.passes:
             known, exported = {name: known.get(name) for name in ("0", "BASH_SOURCE")}, set()

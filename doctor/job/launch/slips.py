@@ -101,9 +101,7 @@ class SlipsOf:
         """The choices by host that are tests one after another, with nothing for other hosts."""
         rows = _TESTED.findall(self._text)[:200]
         for name in dict.fromkeys(name for _, name, _ in rows):
-            own = [
-                f"{host}) {name}={value} ;;" for host, of, value in rows if of == name and value.isdecimal()
-            ]
+            own = [f"{host}) {name}={to} ;;" for host, of, to in rows if of == name and to.isdecimal()]
             if len(own) == len(re.findall(rf"\b{name}=", self._text)) > 1 and not re.search(
                 r"\belse\b", self._text
             ):

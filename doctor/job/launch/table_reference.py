@@ -31,9 +31,7 @@ class TableReference:
 
 def told_tables(processes: Iterable[ProcessEnv]) -> tuple[TableReference, ...]:
     """The tables that these processes are given, each once."""
-    return tuple(dict.fromkeys(table for process in processes for table in _of_process(process)))[
-        :MOST_TABLES
-    ]
+    return tuple(dict.fromkeys(table for each in processes for table in _of_process(each)))[:MOST_TABLES]
 
 
 def is_by_device(process: ProcessEnv) -> bool:

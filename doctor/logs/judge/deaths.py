@@ -58,9 +58,7 @@ def deaths_of(case: LogCase) -> list[Suspect]:
             )
         )
         forms = {event.line.form for event in each.events}
-        by_kernel = any(
-            lacks_memory(event.sighting) or event.line.form is Form.KERNEL for event in each.events
-        )
+        by_kernel = any(lacks_memory(one.sighting) or one.line.form is Form.KERNEL for one in each.events)
         pids = [{who.pid for who in event.who if who.pid is not None} for event in each.events]
         each.confirmed = by_kernel and len(forms) > 1 and len(set().union(*pids)) < 2
     return found
@@ -158,9 +156,7 @@ def known_first(case: LogCase, deaths: list[Suspect]) -> list[Suspect]:
     """Prefer deaths whose own log was read: without it, a rank may just have lost its connection."""
     if not case.left_alone:
         return deaths
-    own = [
-        each for each in deaths if each.hard or each.exceptions or {p.rank for p in each.who} & case.logged
-    ]
+    own = [one for one in deaths if one.hard or one.exceptions or {p.rank for p in one.who} & case.logged]
     return own or deaths
 
 

@@ -126,9 +126,7 @@ def _stronger(case: LogCase, roots: Sequence[LogBlame], named: LogBlame) -> bool
     if died and best.confidence is not Confidence.SUSPECT:
         head = best.events[0]  # Slurm tells of a kill at the end of the step
         return not any(case.before(one, head) and not explains(head, one) for one in named.events)
-    return any(
-        explains(one, other) or case.before(one, other) for one in best.events for other in named.events
-    )
+    return any(explains(one, it) or case.before(one, it) for one in best.events for it in named.events)
 
 
 def _absent_or_linked(case: LogCase) -> LogBlame | None:

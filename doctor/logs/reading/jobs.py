@@ -127,9 +127,7 @@ def _apart(one: Files, other: Files) -> bool:
 def _ranks(files: Files) -> set[int]:
     """Those that the lines or names give; local ranks stand for them if few are known."""
     scans = _scans(files)
-    found = set().union(
-        *map(ranks_of, scans), (one for each in scans if (one := each.named.rank) is not None)
-    )
+    found = set().union(*map(ranks_of, scans), (one for it in scans if (one := it.named.rank) is not None))
     local = {each.named.local for each in scans if each.named.local is not None}
     return found if 2 * len(found) > len(local) else found | local
 

@@ -25,7 +25,6 @@ from doctor.report.page.card import (
     Table,
     Ticket,
     Ticks,
-    Words,
 )
 from doctor.report.page.names import named
 from doctor.text.nodeset import fold
@@ -108,7 +107,12 @@ def card_text(card: Card, level: str = "###") -> str:
     quoted = [row for row in rows if row.form is RowForm.QUOTED]
     text += "".join("\n" + _block(row) for row in quoted if Medium.BRIEF in row.on)
     text += "\n" + block("\n".join(typed), "sh") if typed else ""
-    return text + "".join("\n" + _folded(row) for row in quoted if Medium.BRIEF not in row.on)
+    hidden = (
+        (f"{row.label.capitalize()}{' on' * bool(row.head)}", row)
+        for row in quoted
+        if Medium.BRIEF not in row.on
+    )
+    return text + "".join("\n" + folded(t(label), row.head, _block(row)) for label, row in hidden)
 
 
 def _list_items(row: Row) -> str:
@@ -124,10 +128,6 @@ def _typed(row: Row) -> Iterator[str]:
     head = row.head or ("" if row.label == "do" else f"{row.label}:")
     yield from (f"# {clean_line(t(head))}",) if head else ()
     yield from map(clean_line, map(spoken_command, row.lines))
-
-
-def _folded(row: Row) -> str:
-    return folded(t(f"{row.label.capitalize()}{' on' if row.head else ''}"), row.head, _block(row))
 
 
 def _block(row: Row) -> str:
@@ -151,7 +151,8 @@ def _part(part: Part, level: str) -> Iterator[str]:
         rows = [(cell(label), cell(said)) for label, said in part.rows]
         yield folded(t(part.label), part.host, table((t("Host"), cell(part.host)), rows) + cards)
     elif isinstance(part, Section):
-        lines = (" ".join(filter(None, map(_words, words))) for words in part.lines)
+        said = ((inline(each.text) + spoken_end(each.after).rstrip() for each in line) for line in part.lines)
+        lines = (" ".join(filter(None, words)) for words in said)
         yield title + "".join(map(item, filter(None, lines)))
         for each in part.parts:
             yield from _part(each, f"{level}#") if Medium.MARKDOWN in each.on else ()
@@ -162,10 +163,6 @@ def _part(part: Part, level: str) -> Iterator[str]:
         left = len(items) - MOST_LINES
         more = f"\n{t(f'{left} more did not fit here: see `--json`.')}\n" if left > 0 else ""
         yield title + _inside(part) + more
-
-
-def _words(words: Words) -> str:
-    return inline(words.text) + spoken_end(words.after).rstrip()
 
 
 def _inside(part: Row | Pairs | Table | Ticks) -> str:

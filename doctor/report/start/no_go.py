@@ -20,9 +20,7 @@ def no_go(report: Report, whole: Path | None) -> str:
     then = _next(decisive if report.run.stopped_by is None else [], whole)
     what = t(_what(report, decisive))
     lines = (f"doctor: {t('no go')}{sign(': ')}{what}", t(_where(report, decisive)), t(then))
-    return "".join(
-        f"{_short(line if number == 0 else ' ' * 8 + line)}\n" for number, line in enumerate(lines)
-    )
+    return "".join(f"{_short(line if at == 0 else ' ' * 8 + line)}\n" for at, line in enumerate(lines))
 
 
 def _what(report: Report, decisive: list[Finding]) -> str:

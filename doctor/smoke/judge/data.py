@@ -183,9 +183,7 @@ def _is_consequence(
     if charge.check == DATA:
         return False
     if charge.kind in ON_ITS_OWN:
-        return charge.kind == "collective" and any(
-            _met_wrong_call(plan, charge, ground) for ground in earlier
-        )
+        return charge.kind == "collective" and any(_met_wrong_call(plan, charge, one) for one in earlier)
     mine, moment = _cells(plan, charge), _moment(charge)
     for ground in grounds:
         if ground is charge or mine.isdisjoint(_cells(plan, ground)):

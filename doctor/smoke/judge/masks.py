@@ -94,14 +94,11 @@ def _charge(cell: Cell, deviation: DataDeviation, places: list[int]) -> SmokeCha
     replicas = {cell.shape.dp_of(place) for place in places}
     peers = {peer for dp in replicas for peer in cell.replica(dp)} - set(places)
     since = since_text(step, right)
+    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     return SmokeCharge(
-        *worded("batch", kind=kind, story=story, since=since, parts=_listed(parts), step=step),
+        *worded("batch", kind=kind, story=story, since=since, parts=listed, step=step),
         ranks=cell.numbers(places),
         victims=cell.numbers(peers),
         step=step,
         evidence=(Evidence(f"hashes of the batch of step {step}", "\n".join(lines)),),
     )
-
-
-def _listed(parts: tuple[str, ...]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

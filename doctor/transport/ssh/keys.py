@@ -10,7 +10,7 @@ from pathlib import Path
 
 import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
-from paramiko.agent import AgentKey, AgentSSH
+from paramiko.agent import AgentSSH
 from paramiko.message import Message
 from paramiko.pkey import PublicBlob
 
@@ -140,7 +140,10 @@ class _Agent(AgentSSH):
             conn.settimeout(AGENT_SECONDS)
             conn.connect(path)
             self._connect(conn)  # type: ignore[attr-defined]
-            self.offers = tuple(KeyOffer(f"{_comment(key)} (agent)", key) for key in self.get_keys())
+            names = (
+                (" ".join(str(key.comment).split())[:60] or key.get_name(), key) for key in self.get_keys()
+            )
+            self.offers = tuple(KeyOffer(f"{name} (agent)", key) for name, key in names)
         except BaseException:
             conn.close()
             raise
@@ -164,10 +167,6 @@ def _reach_agent(path: str) -> _Agent | None:
     except (OSError, paramiko.SSHException, ValueError, IndexError):
         # A dead or foreign agent offers nothing; a login that fails for lack of keys says so.
         return None
-
-
-def _comment(key: AgentKey) -> str:
-    return " ".join(str(key.comment).split())[:60] or key.get_name()
 
 
 def _identity(key: paramiko.PKey) -> bytes:

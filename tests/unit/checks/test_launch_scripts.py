@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import InputErrors
+from doctor.job.launch.rank_starts import ranks_of_a_host
 from doctor.judge.verdict import Report
 from doctor.model import Status
 from tests.support.cases import cases, from_cases
+from tests.support.launches import a_plan, judged, read
 from tests.support.reports import text
 from tests.unit.checks.test_launch_guides import examined, found, launch_line, written
 
@@ -231,3 +233,22 @@ def test_a_dump_that_is_named_twice_is_one(tmp_path: Path) -> None:
         (tmp_path / f"env{rank}.log").write_text(text)
     of = examined(tmp_path / "env0.log", tmp_path / "env0.log", tmp_path / "env1.log")
     assert [f for f in of.findings if f.status in (Status.FAIL, Status.WARN)] == []
+
+
+@pytest.mark.parametrize(
+    ("device", "host", "told"),
+    [("$g", "$h", set()), ("0", "$h", {2}), ("$g", "node1", {2}), ("0", "$(next)", set())],
+)
+def test_ranks_that_ssh_starts_are_those_of_its_host(
+    device: str, host: str, told: set[int], tmp_path: Path
+) -> None:
+    text = (
+        "i=0\nfor h in node1 node2; do\n  for g in 0 1; do\n"
+        f'    ssh {host} "MASTER_ADDR=node1 MASTER_PORT=29500 WORLD_SIZE=4 RANK=$((i*2+g))'
+        f' LOCAL_RANK={device} python t.py" &\n'
+        "  done\n  i=$((i+1))\ndone\nwait\n"
+    )
+    launch = read(tmp_path, text)
+    found, _ = judged("launch-ranks", [launch], a_plan("nccl", 2, 2))
+    assert {int(each.summary.split()[0]) for each in found if "same device" in each.summary} == told
+    assert ranks_of_a_host(launch, 2) == (4 if host == "node1" else 2)

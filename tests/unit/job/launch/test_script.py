@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.shell import read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
@@ -201,3 +202,29 @@ ALONE = "export MASTER_ADDR=node1\nssh node1 '{0}RANK=0 WORLD_SIZE=2 MASTER_PORT
 )
 def test_what_ssh_does_not_carry_to_ranks(script: str, lost: list[str]) -> None:
     assert [slip.name for slip in read_script(script).slips if slip.kind == "inside"] == lost
+
+
+def test_what_ssh_waits_for_in_the_background_the_script_does_not() -> None:
+    inner = "for g in 0 1; do RANK=\\$(($i*2+g)) WORLD_SIZE=4 python t.py & done; wait"
+    text = f'i=0\nfor h in node1 node2; do\n  ssh $h "{inner}" &\n  i=$((i+1))\ndone\nwait\n'
+    lines = read_script(text).lines
+    assert [(line.on, line.env["RANK"]) for line in one_launch(lines)[0]] == [
+        ("node1", "0"),
+        ("node1", "1"),
+        ("node2", "2"),
+        ("node2", "3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "loop", "found"),
+    [
+        ("declare -A R=([node1]=0 [node2]=1)", '"${!R[@]}"', ["0", "1"]),
+        ('declare -A R=(\n  ["node2"]=7\n  [node1]="3" )', "node1 node2", ["3", "7"]),
+        ("declare -A R=([node1]=0)", "node1 node2", ["0", "${R[$h]}"]),
+        ("R=(4 5)", "0 1", ["4", "5"]),
+    ],
+)
+def test_an_associative_array_is_asked_by_its_keys(rows: str, loop: str, found: list[str]) -> None:
+    text = f'{rows}\nfor h in {loop}; do ssh $h "torchrun --nnodes=2 --node_rank=${{R[$h]}} t.py" & done\n'
+    assert [line.command.options["node_rank"] for line in read_script(text).lines] == found

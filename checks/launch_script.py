@@ -157,7 +157,7 @@ def _by_host(launch: Launch, slip: Slip, plan: JobPlan, identities: Mapping[str,
     twice = [value for value, times in Counter(taken.values()).items() if times > 1 and value.isdecimal()]
     named = " ".join(word for process in launch.told for word in process.command)
     numbers = "RANK" in slip.name or re.search(rf"node[_-]rank[= ]\$\{{?{slip.name}\b", named)
-    if lost and (len(lost) < len(taken) or identities):
+    if lost and (len(lost) < len(taken) or (identities and numbers)):
         found = _problem(launch, replace(slip, like=fold(lost)))
         yield found if len(lost) < len(taken) else replace(found, severity=Severity.WARN)
     elif twice and not lost and numbers and not any(map(_numbers_itself, launch.told)):
@@ -166,7 +166,7 @@ def _by_host(launch: Launch, slip: Slip, plan: JobPlan, identities: Mapping[str,
     elif (
         (head := plan.head.value) in taken
         and plan.head.source.startswith("--launch")
-        and slip.name.endswith("RANK")
+        and numbers
         and all(value.isdecimal() for value in taken.values())
         and taken[head] != "0"
         and not any(map(_numbers_itself, launch.told))

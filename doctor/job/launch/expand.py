@@ -50,7 +50,7 @@ FOLDER = "PWD"
 IN_BATCH = {f"SLURM_{name}": Partly(f"${{SLURM_{name}-0}}") for name in ("NODEID", "PROCID", "LOCALID")}
 """The numbers of a task, as a batch script fills them in by itself; nobody writes them so."""
 _LISTED = re.compile(
-    r"\$\{?([@*])(?::([1-9]))?\}?|\$\{([#!]?)([A-Za-z_]\w{0,199})\[([@*]|[\w$+\-{}]{1,100})\]\}"
+    r"\$\{?([@*])(?::([1-9]))?\}?|\$\{([#!]?)([A-Za-z_]\w{0,199})\[([@*]|[\w$+\-{}\x22]{1,100})\]\}"
 )
 """The arguments, and expressions about a list."""
 _BRACES = re.compile(
@@ -140,20 +140,20 @@ def _list_value(match: re.Match[str], values: Values) -> Value:
         keys = value.keys if isinstance(value, Table) else tuple(map(str, range(len(value))))
         return str(len(value)) if mark == "#" else keys
     if isinstance(value, Table):
-        named = values.get(index.strip("${}")) if index[:1] == "$" else index
+        named = values.get(index.strip('${}"')) if "$" in index else index.strip('"')
         return value[value.keys.index(named)] if not mark and named in value.keys else None
     place = evaluate(index, dict(values))
     return None if mark or place is None or not -len(value) <= place < len(value) else value[place]
 
 
-def table(items: Sequence[str]) -> Table | None:
+def table(items: Sequence[str]) -> tuple[str, ...] | None:
     """What `([one]=1 [two]=2)` holds; None if it is a list."""
     pairs = [re.fullmatch(r"\[([^][]+)\]=(.*)", item, re.DOTALL) for item in items]
     if not pairs or not all(pairs):
         return None
     found = Table(pair[2] for pair in pairs if pair)
     found.keys = tuple(pair[1] for pair in pairs if pair)
-    return found
+    return tuple(found) if found.keys == tuple(map(str, range(len(found)))) else found
 
 
 def in_numbers(text: str, values: Values) -> str:

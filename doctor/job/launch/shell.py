@@ -334,8 +334,10 @@ class _Shell(ShellWithScripts):
                 self.doubt_figures()
             if text := parsed(" ".join(line[1:])):
                 self.inside(text, words[0].line)
-        elif line[:2] == ("printf", "-v") and len(line) > 2:
-            self.set({line[2]: None})
+        elif line[:2] == ("printf", "-v") and len(line) > 3:
+            filling = iter(line[4:])
+            filled = re.sub("%[ds]", lambda _: next(filling, "$"), line[3])
+            self.set({line[2]: None if expand.unknown(filled) or "%" in filled else filled})
         elif line[0] in self.functions:
             self.set(prefix)
             self.call(line[0], line[1:])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.job.launch.arithmetic import evaluate
-from doctor.job.launch.expand import MOST_TURNS
+from doctor.job.launch.expand import MOST_TURNS, Table
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.shell_blocks import Blocks, SimpleCommand
 from doctor.job.launch.shell_loops import LoopTurns, carried, counter_of, turns_of
@@ -340,6 +340,12 @@ class ShellFlow(ShellState):
             return [], _GONE_THROUGH
         self.passed += 0 if words[0].plain == "for" else LONG
         loop, rest = turns_of(words, self.values)
+        body = " ".join(
+            word.raw for each in self.blocks.commands[place : done or place] for word in each.words
+        )
+        table = re.search(r"\$\{!?(\w+)\[[@*]\]", " ".join(word.raw for word in words))
+        if table and isinstance(self.values.get(table[1]), Table) and re.search(r"\+\+|\+=|\+ ?1\b", body):
+            loop = None  # bash does not keep the order of a table
         if loop is not None and done is not None and self.afford(len(loop.values) * (done - place)):
             return rest, loop
         self.enter("loop")

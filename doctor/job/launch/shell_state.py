@@ -53,6 +53,7 @@ class ShellState:
         self.values: dict[str, expand.Value] = {expand.FOLDER: expand.START, "0": own, "BASH_SOURCE": own}
         self.exported: set[str] = set()
         self.export_all = False
+        self.numbers: set[str] = set()  # what `declare -i` names
         self.frames: list[_Frame] = []
         self.noticed: dict[Slip, None] = {}
         self.entered = 0
@@ -120,6 +121,8 @@ class ShellState:
         first = words[at].parts[:1]
         text = first[0].text if first and first[0].kind == "text" and not first[0].quoted else ""
         match = _ASSIGNMENT.match(text)
+        if item := re.match(r"([A-Za-z_]\w{0,199})\[[^]]{0,100}\]\+?=", words[at].raw):
+            return item[1], None, 1  # the others of the list are not known any more
         if not match:
             return "", None, 0
         name, append = match[1], match[2] == "+="
@@ -132,6 +135,9 @@ class ShellState:
             made = None if old else expand.table(added)
             return name, made or (*old, *added)[: expand.MOST_WORDS], end + 1 - at
         value = expand.one((replace(first[0], text=text[match.end() :]), *words[at].parts[1:]), self.values)
+        if append and name in self.numbers:
+            number = evaluate(f"{known}+{value}", dict(self.values))
+            return name, None if number is None else str(number), 1
         if append:
             return name, _appended(known, value), 1
         if isinstance(value, expand.Partly) and name in TABLES:
@@ -172,9 +178,10 @@ class ShellState:
 
     def export(self, words: list[Word]) -> None:
         exports = words[0].plain == "export" or any(word.plain == "-x" for word in words[1:])
-        at = 1
+        at, integers = 1, any(re.fullmatch(r"-\w*i\w*", word.plain or "") for word in words[1:])
         while at < len(words):
             name, value, used = self.assignment(words, at)
+            self.numbers |= {name} if integers else set()
             if name:
                 self.set({name: value})
             else:

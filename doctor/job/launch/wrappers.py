@@ -196,7 +196,7 @@ def _from_known(words: Sequence[str], joins: bool = False) -> list[str]:
 def _is_program(words: Sequence[str], joins: bool) -> bool:
     """Whether a word is a known program, or a text for a shell in a place that takes one."""
     name = program_name("".join(words))
-    return name in COMMANDS or name in WRAPPERS or is_python(name) or (joins and " " in name)
+    return name in COMMANDS or name in WRAPPERS or is_python(name) or (joins and " " in "".join(words))
 
 
 def _behind_unknown(words: Sequence[str]) -> list[str]:

@@ -36,7 +36,7 @@ def cut_tracebacks(lines: Sequence[tuple[int, str]]) -> list[CutTraceback]:
             continue
         before, below = steady[place].partition(BEGINS)[0], range(place + 1, len(lines))
         prefix = before.removesuffix("Original ")
-        if prefix != before and place:
+        if prefix != before and re.match(rf"{re.escape(prefix)}\S{{1,99}}: Caught ", steady[place - 1]):
             number, text = lines[place - 1]  # which says what a worker raised
         if not any(steady[each].startswith(prefix) for each in below):
             prefix = ""  # it begins within a record; its frames have no prefix

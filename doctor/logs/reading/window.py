@@ -132,9 +132,10 @@ _BRACKET = 600
 """The most bytes between the brackets of a progress bar."""
 _SLURM = re.compile(
     rb"(?<=[^\s\"'`(<>/:=-])(?:slurmstepd(?:-[\w.-]{1,80})?|srun): "
-    rb"(?=error: |Job step |Force Term|launch/slurm)"
+    rb"(?=error: |Job step |Force Term|launch/slurm)|(?<=\ds)(?:Killed|Terminated|Aborted|"
+    + "已杀死|已终止)".encode()
 )
-"""A line of Slurm glued to text that has no line end."""
+"""A line of Slurm, or the word of a shell behind a bar, glued to text that has no line end."""
 _DASHES = b"-" * 70
 
 
@@ -256,7 +257,7 @@ def states(raw: bytes) -> list[str]:
     parts = raw.strip(b"\r").split(b"\r")[-MOST_PARTS:] if b"\r" in raw else [raw]
     if b" [" in raw and b"]" in raw and (b"/s" in raw or b"s/" in raw):
         parts = [text for part in parts for text in _cut_at(part, _bar_ends(part))]
-    if b"slurmstepd" in raw or b"srun: " in raw:
+    if b"slurmstepd" in raw or b"srun: " in raw or b", ETA: " in raw:
         parts = [
             text for part in parts for text in _cut_at(part, [it.start() for it in _SLURM.finditer(part)])
         ]

@@ -72,9 +72,10 @@ def _losses(column: list[int], step: int, said: Mapping[int, TrainStep]) -> Iter
     alone = [p for p in wrong if lost is None and abs(results[p] - owns[p][0]) <= LIMIT * abs(owns[p][1])]
     if alone:
         yield Loss(step, tuple(column), tuple(alone), sums[alone[0]], results[alone[0]], unreduced=True)
-    # If one kept its own part, the others have what it entered later instead of it.
-    rest = [] if alone and wrong == column else [place for place in wrong if place not in alone]
-    if rest:
+    rest = [place for place in wrong if place not in alone]
+    # If one kept its own part, all others have what it entered later instead of it, and so one sum.
+    one_sum = len(rest) > 1 and max(results[p] for p in rest) - min(results[p] for p in rest) <= allowed
+    if rest and not (alone and wrong == column and one_sum and not sharded):
         yield Loss(step, tuple(column), tuple(rest), sums[rest[0]], results[rest[0]], lost=lost)
 
 

@@ -228,3 +228,32 @@ def test_what_ssh_waits_for_in_the_background_the_script_does_not() -> None:
 def test_an_associative_array_is_asked_by_its_keys(rows: str, loop: str, found: list[str]) -> None:
     text = f'{rows}\nfor h in {loop}; do ssh $h "torchrun --nnodes=2 --node_rank=${{R[$h]}} t.py" & done\n'
     assert [line.command.options["node_rank"] for line in read_script(text).lines] == found
+
+
+@pytest.mark.parametrize("program", ["t.py", "/opt/job/t.py"])
+def test_a_command_for_a_host_that_is_not_known_is_read(program: str) -> None:
+    (line,) = read_script(f'for h in $(cat hosts); do ssh "$h" "torchrun --nnodes=2 {program}" & done').lines
+    assert (line.loop, line.on, line.command.options["nnodes"]) == (True, "$h", "2")
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("declare -i r=0\nfor h in a b; do ssh $h START & r+=1; done", ["0", "1"]),
+        ("f() {\n local -i r=3\n for h in a b; do ssh $h START & r+=2; done\n}\nf", ["3", "5"]),
+        ("declare -i r=$X\nfor h in a b; do ssh $h START & r+=1; done", ["$X", "$r"]),
+        (
+            "for r in 0 1; do printf -v c '%s --node_rank=%d t.py' torchrun $r; ssh n$r \"$c\" & done",
+            ["0", "1"],
+        ),
+        ("declare -A R\nR[a]=0\nfor h in a b; do r=${R[$h]}; ssh $h START & done", ["${R[$h]}", "${R[$h]}"]),
+        (
+            "declare -A R=([a]=0 [b]=1)\nR[b]=0\nfor h in a b; do r=${R[$h]}; ssh $h START & done",
+            ["${R[$h]}"] * 2,
+        ),
+        ('declare -A R=([a]=8 [b]=8)\nr=0\nfor h in "${!R[@]}"; do ssh $h START & r=$((r+1)); done', ["$r"]),
+    ],
+)
+def test_what_the_shell_counts_and_keeps(text: str, numbers: list[str]) -> None:
+    lines = read_script(text.replace("START", '"torchrun --nnodes=2 --node_rank=$r t.py"')).lines
+    assert [line.command.options["node_rank"] for line in lines] == numbers

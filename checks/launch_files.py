@@ -129,13 +129,14 @@ def launch_files_missing(
     command over ssh begins with `conda activate`. The folder to which its output goes and the user of its
     sudo must exist, and a program that is started by its path must be executable. Of a script whose hosts a
     scheduler chooses, the program counts that it starts first, if some hosts have it and others do not. A
-    file of init_method=file:// that is there already is a warning, as is a port of ssh (--ssh_port) where
-    nothing listens. A folder of PYTHONPATH that brings a torch, a numpy or a MindSpore of its own should do
-    so on all hosts: else it is a warning. If no host has a path, it is a fault of the launch, and of no
-    host, if a file of a similar name is beside it, the folder around what is mounted is there, or all hosts
-    have another path that the launch names. Otherwise it is a warning, because the script may be meant for
-    other machines, as is what it may bring. Of folders of data, models and environments by name nothing is
-    said then.
+    file of init_method=file:// that is there already is a warning, as are a port of ssh (--ssh_port, ssh
+    -p) where nothing listens, and a host on which ssh does not find the orted of mpirun though others have
+    it. The user that ssh names must exist. A folder of PYTHONPATH that brings a torch, a numpy or a
+    MindSpore of its own should do so on all hosts: else it is a warning. If no host has a path, it is a
+    fault of the launch, and of no host, if a file of a similar name is beside it, the folder around what is
+    mounted is there, or all hosts have another path that the launch names. Otherwise it is a warning,
+    because the script may be meant for other machines, as is what it may bring. Of folders of data, models
+    and environments by name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     Where ranks cannot write, find the folder on the way that is another user's, full or mounted read-only.

@@ -207,7 +207,8 @@ def launch_command(
     there must be as many tasks as its hosts, and the script must ask for as many nodes. Rank 0 is on the
     first host of a list, and so must the master be. A master that is a pod of a StatefulSet has its name
     below the serviceName of this. A container with a network of its own is not reached from other hosts,
-    unless it publishes a port, and has what it mounts where it mounts it. DeepSpeed and Open MPI take `NAME
+    unless it publishes a port, and has what it mounts where it mounts it. It must be given as many devices
+    as its launcher starts ranks (--gpus, NVIDIA_VISIBLE_DEVICES). DeepSpeed and Open MPI take `NAME
     slots=N` in a hostfile; DeepSpeed takes not fewer hosts than --num_nodes, no other host and no other
     slot in --include or --exclude, no number of hosts or GPUs beside them, and fp16 or bf16, not both. A
     blank ends a list of hosts. A worker of Ray joins at the port that the head opens. ssh in a loop over

@@ -223,6 +223,7 @@ def test_what_ssh_waits_for_in_the_background_the_script_does_not() -> None:
         ('declare -A R=(\n  ["node2"]=7\n  [node1]="3" )', "node1 node2", ["3", "7"]),
         ("declare -A R=([node1]=0)", "node1 node2", ["0", "${R[$h]}"]),
         ("R=(4 5)", "0 1", ["4", "5"]),
+        ("R=([0]=4 [1]=5)\nQ=1", "0 $Q", ["4", "5"]),
     ],
 )
 def test_an_associative_array_is_asked_by_its_keys(rows: str, loop: str, found: list[str]) -> None:
@@ -251,6 +252,7 @@ def test_a_command_for_a_host_that_is_not_known_is_read(program: str) -> None:
             "declare -A R=([a]=0 [b]=1)\nR[b]=0\nfor h in a b; do r=${R[$h]}; ssh $h START & done",
             ["${R[$h]}"] * 2,
         ),
+        ("R=([0]=4 [1]=5)\nfor i in 0 1; do r=${R[i]}; ssh n$i START & done", ["4", "5"]),
         ('declare -A R=([a]=8 [b]=8)\nr=0\nfor h in "${!R[@]}"; do ssh $h START & r=$((r+1)); done', ["$r"]),
     ],
 )

@@ -94,6 +94,19 @@ def test_sums_from_mismatched_calls_are_charged_to_no_rank(late: int) -> None:
     assert judge_data(result, [skipped]) == ()
 
 
+@pytest.mark.parametrize(("other", "guilty"), [(1, {2}), (5, {0, 1, 2})])
+def test_a_rank_that_kept_its_gradient_explains_the_one_sum_of_all_others(
+    other: int, guilty: set[int]
+) -> None:
+    """Ranks 0 and 1 added what rank 2 sent next; if their sums differ, one of them may be wrong itself."""
+
+    def with_sum(rank: int, more: int) -> Spoil:
+        return steps(rank, lambda s: changed(s, reduced=(s.reduced or 0) + more), 2)
+
+    result = both(with_sum(0, 1), with_sum(1, other), unsynced(2, 2))(run_of("3x1"))
+    assert {rank for _, _, ranks, _ in verdicts(judge_data(result)) for rank in ranks} == guilty
+
+
 @cases
 def test_wrong_results_of_mismatched_calls_are_charged_to_no_rank(phase: str, left: bool) -> None:
     result = wrong(1, "all_reduce of 1000 int32", 0, 5, 6, 4)(run_of("2x2"))

@@ -61,9 +61,8 @@ def test_a_stage_that_sends_wrong_data_to_its_neighbours_is_named(field: Field, 
     try:
         done = lab.doctor(*args, "--save", str(then), "--json", str(report))
         found = json.loads(report.read_bytes())
-        (finding,) = found["findings"]
-        named = (finding["check"], finding["hosts"])
-        assert (done.returncode, *named) == (1, "smoke-collective-wrong", ["node2"]), done.stdout
+        named = [(finding["check"], finding["hosts"]) for finding in found["findings"]]
+        assert (done.returncode, named) == (1, [("smoke-collective-wrong", ["node2"])]), done.stdout
         assert "Fix first: rank 1 on node2." in done.stdout
         assert_red(lab, found, done.stdout)
     finally:

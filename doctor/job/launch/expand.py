@@ -1,17 +1,21 @@
 """Words of a script -> the texts that a command would receive, as far as the script itself determines them.
 
-Variables, arithmetic, and the output of `seq`, `expr`, `pwd` and `dirname` are evaluated. START stands for
-the folder in which the script is started, which may have another name on another machine.
+Variables, arithmetic, and the output of `seq`, `expr`, `pwd`, `dirname` and of programs that change text are
+evaluated. START stands for the folder in which the script is started, which may have another name on another
+machine.
 """
 
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase, translate
+from itertools import dropwhile, islice
 
 from doctor.job.launch.arithmetic import evaluate
+from doctor.job.launch.shell_blocks import LEADING, SimpleCommand, simple_commands
 from doctor.job.launch.shell_tokens import ShellError, Word, WordPart, tokens
+from doctor.job.launch.text_programs import printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,23 @@ START = "\ufdd0"
 """A character that no text contains: a word with it is a path below the folder of the script."""
 GLUE = "\ufdd1"
 """Another such character: a space that does not separate words."""
+DOLLAR = "\ufdd2"
+"""Another: a $ in single quotes, for a program that reads it."""
 FOLDER = "PWD"
+FILE = "<"
+"""Before a path: the name of what the file beside the script contains."""
 IN_BATCH = {f"SLURM_{name}": Partly(f"${{SLURM_{name}-0}}") for name in ("NODEID", "PROCID", "LOCALID")}
 """The numbers of a task, as a batch script fills them in by itself; nobody writes them so."""
 _LISTED = re.compile(
     r"\$\{?([@*])(?::([1-9]))?\}?|\$\{([#!]?)([A-Za-z_]\w{0,199})\[([@*]|[\w$+\-{}\x22]{1,100})\]\}"
 )
 """The arguments, and expressions about a list."""
+_CHANGED = re.compile(
+    r"\$\{(#?)([A-Za-z_]\w{0,199}|[1-9])(?:(##?|%%?)([^}]{1,60})|/([/#%]?)((?:\\.|[^/]){1,60}?)(?:/([^}]*))?"
+    r"|(,,|\^\^)|:\s?(-?\d{1,4})(?::(-?\d{1,4}))?)?\}",
+    re.DOTALL,
+)
+"""A variable of which a part is cut off, replaced or taken."""
 _BRACES = re.compile(
     r"(.{0,200}?)\{(?:(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(\d{1,9}))?|([^{}]*,[^{}]*))\}(.{0,200})", re.DOTALL
 )
@@ -112,7 +126,9 @@ def _pieces(part: WordPart, values: Values, most: int) -> list[str]:
 def _value(part: WordPart, values: Values) -> Value:
     """The value of a part. A default counts only if the script itself determines whether it is needed."""
     if part.kind == "dynamic":
-        listed = _LISTED.fullmatch(part.raw)
+        listed, changed = _LISTED.fullmatch(part.raw), _CHANGED.fullmatch(part.raw)
+        if changed and not listed:
+            return _changed_value(changed, values)
         return _list_value(listed, values) if listed else _dynamic_value(part.raw, values)
     if part.text not in values:
         return None
@@ -144,6 +160,30 @@ def _list_value(match: re.Match[str], values: Values) -> Value:
         return value[value.keys.index(named)] if not mark and named in value.keys else None
     place = evaluate(index, dict(values))
     return None if mark or place is None or not -len(value) <= place < len(value) else value[place]
+
+
+def _changed_value(match: re.Match[str], values: Values) -> str | None:
+    """The value of `${#x}`, `${x##*.}`, `${x//,/ }`, `${x,,}` or `${x:1:2}`."""
+    length, name, cut, end, where, old, new, case, first, size = match.groups()
+    value = values.get(name)
+    pattern, to = (re.sub(r"[\"']|\\(?=.)", "", text or "").replace("[^", "[!") for text in (end or old, new))
+    if not isinstance(value, str) or len(value) > LONGEST or unknown(pattern + to):
+        return None
+    if cut:
+        places = range(len(value) + 1)
+        front = cut[0] == "#"
+        cuts = [value[n:] if front else value[: len(value) - n] for n in places]
+        lost = (value[:n] if front else value[len(value) - n :] for n in places)
+        fits = [left for left, gone in zip(cuts, lost, strict=True) if fnmatchcase(gone, pattern)]
+        return value if not fits else fits[-1] if len(cut) > 1 else fits[0]
+    if old:
+        found = re.sub(r"\\[zZ]$", "", translate(pattern))
+        found = {"#": rf"\A{found}", "%": rf"{found}\Z"}.get(where, found)
+        return re.sub(found, lambda _: to, value, count=0 if where == "/" else 1)
+    if first:
+        rest = value[int(first) :] if -len(value) <= int(first) else ""
+        return rest[: int(size)] if size else rest
+    return str(len(value)) if length else value.lower() if case == ",," else value.upper() if case else None
 
 
 def table(items: Sequence[str]) -> tuple[str, ...] | None:
@@ -182,15 +222,59 @@ _LONGEST_COMMAND = 200
 
 
 def _command_output(command: str, values: Values) -> str | None:
-    """The output of a command that prints the same everywhere."""
+    """The output of commands that print the same everywhere."""
     place = re.fullmatch(r"\s*(?:cd\s+(.*)&&\s*)?pwd(?:\s+-[LP])?\s*", command, re.DOTALL)
     try:
         found = tokens(f"realpath {place[1] or '.'}" if place else command)
     except ShellError:
         return None
-    texts = fields([word for word in found if isinstance(word, Word)], values)
-    if len(texts) > 5 or not all(isinstance(each, Word) for each in found) or any(map(unknown, texts)):
+    commands = [*simple_commands(found)]
+    text = output_of(commands, values) if {command.end for command in commands} <= {"|", "\n"} else None
+    return None if text is None else text.rstrip("\n")
+
+
+def output_of(commands: Sequence[SimpleCommand], values: Values) -> str | None:
+    """What a pipeline prints; None if it is not known."""
+    text: str | None = None
+    for command in commands:
+        words = dropwhile(lambda word: word.plain in LEADING, command.words)
+        kept = fields([replace(word, parts=tuple(map(_kept, word.parts))) for word in words], values)
+        given = input_of(command, values) if command.read else text
+        quiet = all(word.plain == "/dev/null" for word in command.written)
+        if any(map(unknown, kept)) or (command.read and given is None) or not quiet:
+            return None
+        if kept or command.read:
+            text = _printed([each.replace(DOLLAR, "$") for each in kept], given, values)
+    return text
+
+
+def input_of(command: SimpleCommand, values: Values) -> str | None:
+    """What `<<<` gives a command, or `<` from a file beside the script; None if it is not known."""
+    how, word = command.read[-1] if command.read else ("", None)
+    text = one(word.parts, values) if word else None
+    if not isinstance(text, str) or word is None:
         return None
+    made = how == "<<<" or word.raw.startswith("$(")  # of `< <(…)`, too
+    return f"{text}\n".replace("\n\n", "\n") if made else _contents(text, values)
+
+
+def shared_out(names: Sequence[str], text: str, by: str | None = None) -> dict[str, Value]:
+    """What `read` gives these variables of a line."""
+    parts = text.split(by, len(names) - 1) if len(names) > 1 else [text]
+    return {name: parts[n].strip(by) if n < len(parts) else "" for n, name in enumerate(names)}
+
+
+def _contents(path: str, values: Values) -> str | None:
+    there = values.get(f"{FILE}{moved(values.get(FOLDER), path)}")
+    return there if isinstance(there, str) else None
+
+
+def _kept(part: WordPart) -> WordPart:
+    return replace(part, text=part.text.replace("$", DOLLAR)) if part.kind == "text" else part
+
+
+def _printed(texts: Sequence[str], text: str | None, values: Values) -> str | None:
+    """What one command prints that reads this text; None if it is not known."""
     name, *given = texts or [""]
     if name == "seq":
         return _sequence(given)
@@ -201,7 +285,7 @@ def _command_output(command: str, values: Values) -> str | None:
     if name == "expr":
         number = evaluate(" ".join(given).replace("\\*", "*"), {})
         return None if number is None else str(number)
-    return None
+    return printed(texts, text, lambda path: _contents(path, values))
 
 
 def moved(folder: Value, to: str) -> str | None:

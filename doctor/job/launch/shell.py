@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
+from shlex import quote
 
 from doctor.job.launch import expand
 from doctor.job.launch.allocation import is_scheduled
@@ -23,7 +24,7 @@ from doctor.job.launch.shell_blocks import Blocks, SimpleCommand, blocks
 from doctor.job.launch.shell_flow import LONG, ShellCommand
 from doctor.job.launch.shell_scripts import ShellWithScripts, parsed
 from doctor.job.launch.shell_state import is_arithmetic
-from doctor.job.launch.shell_tokens import SSH, Word, tokens
+from doctor.job.launch.shell_tokens import READS, SSH, Word, tokens
 from doctor.job.launch.slips import WRITTEN, Slip, SlipsOf
 from doctor.job.launch.variables import is_kept, is_setting
 from doctor.job.launch.wrappers import InnerCommand, is_known, is_python, program_name, unwrapped
@@ -132,6 +133,7 @@ def read_script(
     shell = _Shell(blocks(tokens(text)), folder, read, read_directives(text))
     shell.values.update(given or {})
     shell.exported |= {*(given or ())}
+    shell.take_in(text)
     shell.read_all()
     unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
     env = {n: v for n, v in shell.values.items() if isinstance(v, str) and expand.START not in v}
@@ -260,8 +262,8 @@ class _Shell(ShellWithScripts):
         elif name == "unset":
             for word in words[1:]:
                 self.values.pop(word.plain or "", None)
-        elif name == "read":
-            self.values.update(dict.fromkeys((word.plain or "" for word in words[1:]), None))
+        elif name in ("read", "mapfile", "readarray"):
+            self._read(words, prefix.get("IFS"))
         elif name == "set" and len(words) > 1 and words[1].plain == "--":
             given = expand.fields(words[2:], self.values)
             self.arguments(None if any(map(expand.unknown, given)) else given)
@@ -279,6 +281,24 @@ class _Shell(ShellWithScripts):
         else:
             self._run(words, prefix)
 
+    def _read(self, words: Sequence[Word], by: expand.Value) -> None:
+        """`read -r a b <<< …`, `read -ra list`, `mapfile -t list < …`."""
+        given = [word.plain or "$" for word in words[1:]]
+        names = [word for word in given if word[:1] != "-"]
+        flags = {*"".join(word[1:] for word in given if word[:1] == "-")}
+        text = expand.input_of(self.simple, self.values)
+        known = (
+            text is not None
+            and flags <= {"r", "a", "t"}
+            and "$" not in given
+            and (by is None or (isinstance(by, str) and len(by) == 1))
+        )
+        line, sep = (text or "").partition("\n")[0], by if isinstance(by, str) and by.strip() else None
+        whole = (text or "").removesuffix("\n").split("\n") if words[0].plain != "read" else line.split(sep)
+        listed = len(names) == 1 and ("a" in flags or words[0].plain != "read")
+        values = {names[0]: tuple(whole)} if listed else expand.shared_out(names, line, sep)
+        self.values.update(values if known and names else dict.fromkeys(names))
+
     def _shift(self, by: str | None) -> None:
         given = self.values.get("@")
         known = isinstance(given, tuple) and by is not None and by.isdecimal()
@@ -288,6 +308,7 @@ class _Shell(ShellWithScripts):
         line = tuple(expand.fields(words, self.values))
         if not line:
             return
+        line = self._with_script(line)
         limited = {"timeout", "flock", "sbatch", "salloc"} & set(map(program_name, line))
         self.passed += LONG if limited else 0
         wrapped = unwrapped(line)
@@ -346,6 +367,18 @@ class _Shell(ShellWithScripts):
             self._launch(words[0].line, line, prefix)
         elif not self.given(prefix, lambda: self.runs_script(line, words[0].line)):
             self._launch(words[0].line, line, prefix)
+
+    def _with_script(self, line: tuple[str, ...]) -> tuple[str, ...]:
+        """The command with the script in it that its shell reads from a file or a pipe."""
+        text, said = expand.input_of(self.simple, self.values), " ".join(line)
+        ssh = re.search(rf"(?:^|\s){SSH.pattern}$", READS.sub("", said))
+        found = READS.search(said) if text and "$" not in line[0] else None
+        if not text or not (found or ssh):
+            return line
+        before, given = (said[: found.start()], found["given"] or "") if found else (said, "")
+        if ssh:
+            return *before.split(), f"bash -c {quote(text)} sh{given}" if given else text
+        return *before.split(), "bash", "-c", text, *(["sh", *given.split()] if given else [])
 
     def _starts_elsewhere(self, line: tuple[str, ...], wrapped: InnerCommand, number: int) -> bool:
         """Whether what a wrapper starts starts ranks. The paths in a container are not those of the host."""
@@ -457,7 +490,9 @@ class _Shell(ShellWithScripts):
             ranks = (loop or self.turns) and _OF_A_RANK & (self.exported | prefix.keys())
             if not program or not (ranks or _OF_A_JOB & prefix.keys()):
                 said = strange_start(line)
-                self.strange |= {(self.outside or number, said): None} if said else {}
+                self.strange |= (
+                    {(self.outside or number, said): None} if said and self.simple.end != "|" else {}
+                )
                 self.last = " ".join(line[:_SHOWN]) if program else self.last
                 return
             command = LaunchCommand(None, {}, program, shown=(program,))
@@ -486,7 +521,9 @@ class _Shell(ShellWithScripts):
         contained = any("container-image" in word or word == "enroot" for word in line)
         ended = [each for each in self.lines if not each.background or each.wave < self.waits]
         later = self.brings or any(each.command.program for each in ended)
-        targets = (str(expand.one(word.parts, self.values)) for word in self.written if here and not later)
+        targets = (
+            str(expand.one(word.parts, self.values)) for word in self.simple.written if here and not later
+        )
         logs = (expand.moved(folder, to.rpartition("/")[0]) for to in targets if "/" in to)
         self._need([to for to in logs if to and to != folder and not f"{to}/".startswith("/dev/")], "log")
         white = seen.get("HCCL_WHITELIST_DISABLE")

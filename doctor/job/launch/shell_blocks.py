@@ -2,23 +2,26 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from doctor.job.launch.shell_tokens import Separator, Word, WordPart
 
 _LOOPS = frozenset({"for", "select", "while", "until"})
-_LEADING = frozenset({"then", "do", "else", "elif", "if", "!", "time"})
+LEADING = frozenset({"then", "do", "else", "elif", "if", "!", "time"})
 """Reserved words that a command may directly follow."""
 _NAME = re.compile(r"[A-Za-z_][\w:.-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """Words without redirections, and the mark that ends them. `written`: where its output goes."""
+    """Words without redirections, and the mark that ends them. `written`: where its output goes; `read`: what
+    stands behind `<` and `<<<`.
+    """
 
     words: tuple[Word, ...]
     end: str
     written: tuple[Word, ...] = ()
+    read: tuple[tuple[str, Word], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Blocks:
 
 
 def blocks(found: Sequence[Word | Separator]) -> Blocks:
-    commands = tuple(_with_done(list(_commands(found))))
+    commands = tuple(_with_done(list(simple_commands(found))))
     done: dict[int, int] = {}
     ends: dict[int, int] = {}
     loops: list[int] = []
@@ -57,10 +60,11 @@ def blocks(found: Sequence[Word | Separator]) -> Blocks:
     return Blocks(commands, done, functions)
 
 
-def _commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
+def simple_commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
     """The simple commands. The items of a list follow its name."""
     words: list[Word] = []
     written: list[Word] = []
+    read: list[tuple[str, Word]] = []
     skip = ""
     for item in found:
         if isinstance(item, Word):
@@ -68,6 +72,8 @@ def _commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
                 words.append(item)
             elif skip.removesuffix("|") in (">", ">>", "&>", "&>>"):
                 written.append(item)
+            elif skip in ("<", "<<<"):
+                read.append((skip, item))
             skip = ""
         elif item.text.startswith("redirection"):
             skip = item.text.partition(" ")[2]
@@ -75,9 +81,9 @@ def _commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
             words.append(Word((WordPart("text", ")list", ")list"),), item.line))
         else:
             skip = ""
-            yield SimpleCommand(tuple(words), item.text, tuple(written))
-            words, written = [], []
-    yield SimpleCommand(tuple(words), "\n", tuple(written))
+            yield SimpleCommand(tuple(words), item.text, tuple(written), tuple(read))
+            words, written, read = [], [], []
+    yield SimpleCommand(tuple(words), "\n", tuple(written), tuple(read))
 
 
 def _with_done(commands: list[SimpleCommand]) -> list[SimpleCommand]:
@@ -97,11 +103,11 @@ def _with_done(commands: list[SimpleCommand]) -> list[SimpleCommand]:
             elif word.plain == "}" and at == 0 and opened and opened.pop():
                 words[at] = _reserved("done", word)
         head = (counted and len(words) == 2) or (head and not words)
-        commands[place] = SimpleCommand(tuple(words), command.end, command.written)
+        commands[place] = replace(command, words=tuple(words))
     return commands
 
 
-_BEFORE_BRACE = _LEADING | {"{"}
+_BEFORE_BRACE = LEADING | {"{"}
 
 
 def _reserved(text: str, word: Word) -> Word:
@@ -117,7 +123,7 @@ def _leading(words: Sequence[Word]) -> Iterator[str]:
             return
         if plain in _LOOPS or plain in ("done", "{", "}"):
             yield plain
-        if plain not in _LEADING and plain != "{":
+        if plain not in LEADING and plain != "{":
             return
 
 

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.job.launch.arithmetic import evaluate
-from doctor.job.launch.expand import MOST_TURNS, Table
+from doctor.job.launch.expand import MOST_TURNS, Table, input_of, output_of, shared_out
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.shell_blocks import Blocks, SimpleCommand
-from doctor.job.launch.shell_loops import LoopTurns, carried, counter_of, turns_of
+from doctor.job.launch.shell_loops import LoopTurns, carried, counter_of, lines_of, turns_of
 from doctor.job.launch.shell_state import ShellState
 from doctor.job.launch.shell_tests import TESTS, holds, stated
-from doctor.job.launch.shell_tokens import ShellError, Word
+from doctor.job.launch.shell_tokens import ShellError, Word, WordPart
 
 _GONE_THROUGH = LoopTurns("", (), None)
 _MOST_VARIABLES = 2000
@@ -25,6 +25,7 @@ _MOST_LINES = 2000
 _MOST_REPEATED = 40_000
 """How many commands may be read again in loops and functions."""
 _DEEPEST_CALL = 10
+_LONGEST_PIPE = 8
 SHORT, LONG = 10, 10**6
 """Seconds in which no job ends, and those of what may wait for jobs, end them, or leave some out."""
 _AT_ONCE = re.compile(
@@ -92,7 +93,7 @@ class ShellFlow(ShellState):
         self.backgrounds = 0
         self.passed = 0
         self.leaving = ""
-        self.written: tuple[Word, ...] = ()
+        self.simple = SimpleCommand((), "")
         self.negated = False
         self.counted: set[str] = set()
 
@@ -116,7 +117,7 @@ class ShellFlow(ShellState):
             if len(self.lines) >= _MOST_LINES or len(self.values) > _MOST_VARIABLES:
                 line = command.words[0].line if command.words else 1
                 raise ShellError(line, "it is too long for a launch script")
-            self.written = command.written
+            self.simple = self._with_input(place)
             if command.end == "(":
                 groups.append(self.here)
             if command.words and command.words[0].plain == "}" and self.braces:
@@ -130,6 +131,17 @@ class ShellFlow(ShellState):
                 if end == "&":
                     self.put_in_background(*first)
                 first = self.here
+
+    def _with_input(self, place: int) -> SimpleCommand:
+        """The command there; what a pipe gives it stands behind `<<<`."""
+        commands, first = self.blocks.commands, place
+        while first > 0 and place - first < _LONGEST_PIPE and commands[first - 1].end == "|":
+            first -= 1
+        piped = (
+            None if first == place or commands[place].read else output_of(commands[first:place], self.values)
+        )
+        word = Word((WordPart("text", piped, piped, quoted=True),), 1) if piped is not None else None
+        return replace(commands[place], read=(("<<<", word),)) if word else commands[place]
 
     @property
     def here(self) -> tuple[int, int, int]:
@@ -175,17 +187,21 @@ class ShellFlow(ShellState):
 
     def _loop(self, loop: LoopTurns, rest: list[Word], place: int) -> int:
         """Run through the loop; `rest` is the rest of the line of its head."""
+        before = dict(self.values)
         for value in loop.values:
-            self.values[loop.name] = value
+            self.values.update(shared_out(loop.name.split(), value))
             if self._turn(loop.name, place, self.blocks.done[place], rest):
                 break
         else:
-            self.values[loop.name] = loop.left
+            self.values.update(dict.fromkeys(loop.name.split(), loop.left))
+        if place and self.blocks.commands[place - 1].end == "|":
+            self.values = before  # it ran in a shell of its own
         return self._after_loop(place)
 
     def _turn(self, name: str, start: int, done: int, words: list[Word] | None = None) -> bool:
         """Run through a loop's body once. Whether the loop is left for good."""
         depth = self.guard()
+        name = name.partition(" ")[0]
         self.turns.append(f"{name}={self.values.get(name)}")
         self.go_through(start, done, words)
         self.turns.pop()
@@ -340,6 +356,10 @@ class ShellFlow(ShellState):
             return [], _GONE_THROUGH
         self.passed += 0 if words[0].plain == "for" else LONG
         loop, rest = turns_of(words, self.values)
+        if tested and done is not None and words[0].plain == "while":
+            given = input_of(self.blocks.commands[done], self.values) or input_of(self.simple, self.values)
+            loop = lines_of(words[1:], given)
+            rest = [] if loop else rest
         body = " ".join(
             word.raw for each in self.blocks.commands[place : done or place] for word in each.words
         )

@@ -15,7 +15,9 @@ _ASSIGNED = re.compile(r"([A-Za-z_]\w{0,199})(?:\+?=|\+\+|--)")
 
 @dataclass(frozen=True, slots=True)
 class LoopTurns:
-    """The turns of a loop. `left` is the value of the variable after the loop."""
+    """The turns of a loop. `left` is the value of the variable after the loop. `name` may be several, for the
+    words of a line.
+    """
 
     name: str
     values: tuple[str, ...]
@@ -35,6 +37,23 @@ def turns_of(words: Sequence[Word], values: Values) -> tuple[LoopTurns | None, l
         return None, []
     found = turns(words[3:], values)
     return (LoopTurns(name, found, found[-1]) if found else None), []
+
+
+def lines_of(head: Sequence[Word], text: str | None) -> LoopTurns | None:
+    """The turns of `while IFS= read -r host slots`, whose input is this text."""
+    words = [word.plain or "$" for word in head if not word.raw.startswith("IFS=")]
+    names = [word for word in words[1:] if word[:1] != "-"]
+    plain = (
+        words[:1] == ["read"] and {word for word in words if word[:1] == "-"} <= {"-r"} and "$" not in words
+    )
+    if not (plain and names and text is not None) or any(
+        "IFS=" in w.raw and w.raw not in _AS_USUAL for w in head
+    ):
+        return None
+    return LoopTurns(" ".join(names), tuple(line.strip() for line in text.removesuffix("\n").split("\n")), "")
+
+
+_AS_USUAL = ("IFS=", "IFS=''", 'IFS=""', "IFS=$'\\n'")
 
 
 def counter_of(test: Sequence[Word], body: Iterable[SimpleCommand]) -> str:

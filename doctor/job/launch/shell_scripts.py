@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from doctor.job.launch.expand import FOLDER, IN_BATCH, Value, moved, unknown
+from doctor.job.launch.expand import FILE, FOLDER, IN_BATCH, START, Value, moved, unknown
 from doctor.job.launch.indirect_options import Read
 from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import ShellFlow
@@ -18,6 +18,8 @@ _OF_A_MACHINE = re.compile(
     re.IGNORECASE,
 )
 """Files that many scripts source to find their programs."""
+_READ = re.compile(r"(?i)(?:host|node|machine|server|worker|list)[\w.-]*$|\.(?:txt|sh)$")
+"""The end of what may be the name of a file that a script reads."""
 
 
 def parsed(text: str) -> Blocks | None:
@@ -25,6 +27,13 @@ def parsed(text: str) -> Blocks | None:
         return blocks(tokens(text))
     except ShellError:
         return None
+
+
+def _ends_of_lines(said: str, text: str, line: str = r"[\w.-]+") -> dict[Slip, None]:
+    """The slip of a file with a CR at the end of such lines."""
+    cut = re.search(rf"(?m)^\s*{line}\r$", text)
+    at = text[: cut.end()].count("\n") + 1 if cut else 0
+    return {Slip("lines", said.rpartition("/")[2], at, cut[0].strip(), file=said): None} if cut else {}
 
 
 class ShellWithScripts(ShellFlow):
@@ -39,6 +48,21 @@ class ShellWithScripts(ShellFlow):
         self.texts: dict[str, str] = {}
         self.prefix: tuple[str, ...] = ()
         self.handed: Mapping[str, Value] = {}
+
+    def take_in(self, text: str) -> None:
+        """Keep what files below the script's folder contain that it names and does not write."""
+        words = [word for word in re.findall(r"[\w./-]+", text) if len(word) < 200 and _READ.search(word)]
+        for name in [*dict.fromkeys((*words, *(word.rpartition("/")[2] for word in words)))][:200]:
+            path = moved(self.values.get(FOLDER), name)
+            there = self.read(self.placed(path)) if path and path.startswith(START) else None
+            used = [line for line in text.splitlines() if name in line] if there else []
+            writes = re.compile(
+                rf"(?:>|\b(?:tee|cp|mv|ln|scp|rsync|touch|sed\s+-i)\b)[^;&|]{{0,300}}{re.escape(name)}"
+            )
+            if there and not any(map(writes.search, used)):
+                reads = re.compile(rf"(?:<|\$\(|`)[^)|;]{{0,300}}{re.escape(name)}")
+                self.noticed |= _ends_of_lines(name, there) if any(map(reads.search, used)) else {}
+                self.values[f"{FILE}{path}"] = there.replace("\r\n", "\n")
 
     def source(self, said: str, line: int) -> None:
         """Read the commands of a sourced file in place. A machine's own settings say nothing about a job."""
@@ -64,9 +88,8 @@ class ShellWithScripts(ShellFlow):
         """Another script and its path; None if it is not here, is being read already, or is not a script."""
         path = None if unknown(said) else moved(self.values.get(FOLDER), said)
         text = None if path is None or path in self.open else self.text_here(path)
-        if text and self.decided("") and (cut := re.search(r"(?m)^\s*(?:export )?\w+=[^#\n]*\r$", text)):
-            line = text[: cut.end()].count("\n") + 1
-            self.noticed[Slip("lines", said.rpartition("/")[2], line, cut[0].strip(), file=said)] = None
+        if text and self.decided(""):
+            self.noticed |= _ends_of_lines(said, text, r"(?:export )?\w+=[^#\n]*")
         return (None if text is None else parsed(text)), path
 
     def text_here(self, said: str) -> str | None:
@@ -97,6 +120,8 @@ class ShellWithScripts(ShellFlow):
             self.handed = dict(known)
         self.values, self.exported, self.functions = known, exported, {}
         self.prefix = (*self.prefix, *wrapped.outer)
+        if wrapped.given:
+            self.arguments(wrapped.given)
         self.inside(found, line)
         self.values, self.exported, self.functions, self.prefix = before
         self.leaving = ""

@@ -7,7 +7,7 @@ written.
 
 import re
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import pairwise
 from typing import Literal
 
 Kind = Literal["text", "variable", "dynamic"]
@@ -69,9 +69,11 @@ _OPERATOR = re.compile(r";;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\||[()]")
 _REDIRECTION = re.compile(r"&?(?:<<<|<<-?|<>|>>|>\||>&|<&|<|>)")
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _SHELL = r"(?:\S*/)?(?:ba|da|k|z)?sh"
-_READS = re.compile(rf"(?: |^){_SHELL}(?: -[ls]+)*(?:(?<=s)(?: [^\s-].{{0,200}})?)?$")
+READS = re.compile(rf"(?: |^){_SHELL}(?: -[ls]+)*(?:(?<=s)(?: --)?(?P<given>(?: [^\s-].{{0,200}})?))?$")
 """The end of a command that reads a script from its input."""
 SSH = re.compile(r"ssh(?: -[46AaCfGgKkMNnqsTtVvXxYy]+| -[A-Za-z] ?\S+)* ([^\s-]\S*)")
+_MOST_WORDS = 200
+"""How many words before a here-document are looked at."""
 _SPECIAL = re.compile(r"\$[0-9@*#?$!-]")
 
 
@@ -143,7 +145,9 @@ class _TokenReader:
             end = re.compile(r"<<-?[ \t]*([\\'\"]?)([\w.-]{1,100})['\"]?").match(self.text, self.at)
             if end:
                 self._over(len(end[0]))
-                self._give_to_shell(self._document(end[2], match[0] == "<<-", bool(end[1])))
+                document = self._document(end[2], match[0] == "<<-", bool(end[1]))
+                if not self._give_to_shell(document):
+                    self.found += (Separator("redirection <<<", self.line), document)
                 return True
         self._mark(f"redirection {match[0]}", len(match[0]))
         return True
@@ -165,23 +169,26 @@ class _TokenReader:
             parts = [_dynamic("$()", quoted=True)]
         return Word(tuple(parts), self.line)
 
-    def _give_to_shell(self, document: Word) -> None:
-        """A shell that reads a here-document is given it as its text, as by `bash -c`."""
-        words = list(takewhile(lambda each: isinstance(each, Word), reversed(self.found)))
-        written = " ".join(word.raw for word in reversed(words) if isinstance(word, Word))
-        shell = _READS.search(written)
-        at = next((n for n, each in enumerate(words) if re.fullmatch(_SHELL, getattr(each, "raw", ""))), 0)
-        given = [each for each in self.found[len(self.found) - at :] if getattr(each, "raw", "-")[0] != "-"]
-        if SSH.fullmatch(_READS.sub("", written)):
-            del self.found[len(self.found) - (at + 1 if shell else 0) :]
-            self.found.append(document)
-        elif shell and not (given and written.startswith("ssh ")):
-            del self.found[len(self.found) - at :]
-            self.found += (
-                Word((_text("-c"),), self.line),
-                document,
-                *([Word((_text("sh"),), self.line), *given] if given else ()),
-            )
+    def _give_to_shell(self, document: Word) -> bool:
+        """A shell that reads a here-document is given it as its text, as by `bash -c`. Whether it is one."""
+        last = self.found[-_MOST_WORDS:]
+        ends = (n for n, e in enumerate(last, 1) if isinstance(e, Separator) and "redirection" not in e.text)
+        pairs = [*pairwise((document, *last[max(ends, default=0) :]))]
+        words = [each for before, each in pairs if isinstance(before, Word) and isinstance(each, Word)]
+        others = [each for before, each in pairs if not (isinstance(before, Word) and isinstance(each, Word))]
+        written = " ".join(word.raw for word in words)
+        shell = READS.search(written)
+        at = next((n for n in reversed(range(len(words))) if re.fullmatch(_SHELL, words[n].raw)), len(words))
+        given = [each for each in words[at + 1 :] if each.raw[:1] != "-"]
+        if re.search(rf"(?:^|\s){SSH.pattern}$", READS.sub("", written)):
+            made = [*words[: at if shell else None], document]
+        elif shell and not (given and "ssh " in written):
+            name = [Word((_text("sh"),), self.line), *given] if given else []
+            made = [*words[: at + 1], Word((_text("-c"),), self.line), document, *name]
+        else:
+            return False
+        self.found[len(self.found) - len(pairs) :] = [*others, *made]
+        return True
 
     def _arithmetic(self) -> None:
         """`((…))`, also in the head of a for loop: one word that stays unevaluated."""

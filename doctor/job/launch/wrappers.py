@@ -53,13 +53,16 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class InnerCommand:
-    """What a wrapper starts, as the text of a shell. `outer` are the words of launchers around it."""
+    """What a wrapper starts, as the text of a shell. `outer` are the words of launchers around it; `given`
+    its $1, $2, ….
+    """
 
     text: str
     outer: tuple[str, ...] = ()
     sets: Mapping[str, str | None] = field(default_factory=dict)
     passes: bool = True
     detached: bool = False
+    given: tuple[str, ...] = ()
 
 
 ITSELF = InnerCommand("")
@@ -160,7 +163,7 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> InnerCommand | None:
             variable, equals, said = value.partition("=")
             sets[variable] = said if equals else None
     if wrapper.text and (text is not None or not wrapper.places):
-        return None if text is None else InnerCommand(text, (), sets, passes, detached)
+        return None if text is None else InnerCommand(text, (), sets, passes, detached, tuple(rest[1:]))
     if rest[:1] == ["--"]:
         rest.pop(0)
     if any(map(is_open, words[: len(words) - len(rest)])) and not _is_program(rest[:1], wrapper.joins):

@@ -1,0 +1,179 @@
+"""What programs print that only change text: `echo a,b | tr , " "`, `cut`, `head`, `sed`, `awk`.."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+Lines = list[str]
+_CLASSES = {"digit": "0-9", "alpha": "A-Za-z", "alnum": "A-Za-z0-9", "space": r" \t\n", "blank": r" \t"}
+_SUBSTITUTE = re.compile(r"s([/|,#:@!])((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)\1(g?)", re.DOTALL)
+_LINE_OF_SED = re.compile(r"(?:(\d{1,4}|\$)([pd]|q;d)|/((?:\\.|[^/])*)/([pd]))")
+_OF_AWK = re.compile(
+    r"\s*(?:(?P<not>!)?/(?P<with>[^/]*)/|NR\s*==\s*(?P<line>\d{1,4}))?\s*"
+    r"(?:\{\s*print(?:\s+\$(?P<field>\d{1,2}|NF))?\s*;?\s*\})?\s*"
+)
+
+
+def pattern(text: str, extended: bool) -> re.Pattern[str] | None:
+    """A regular expression of grep or sed; None if it is not simple enough to mean the same here."""
+    for name, members in _CLASSES.items():
+        text = text.replace(f"[:{name}:]", members)
+    if not extended:
+        text = re.sub(r"\\?[+?|(){}]", lambda sign: sign[0][1:] or f"\\{sign[0]}", text)
+    if len(text) > 100 or re.search(r"\)[*+?{]|\[:|\(\?|\\[^.\w/(){}+?|*$^\[\]-]", text):
+        return None
+    try:
+        return re.compile(text)
+    except re.error:
+        return None
+
+
+def _options(words: Sequence[str], valued: str) -> tuple[dict[str, str], list[str]]:
+    """The short options of a program, those in `valued` with their values, and the other words."""
+    given, rest, left = {}, [], list(words)
+    while left:
+        word = left.pop(0)
+        if not re.match(r"-[A-Za-z0-9]", word):
+            rest.append(word)
+            continue
+        while word := word[1:]:
+            if word[0] in valued:
+                given[word[0]] = word[1:] or (left.pop(0) if left else "")
+                break
+            given[word[0]] = ""
+    return given, rest
+
+
+def _tr(words: Sequence[str], text: str) -> str | None:
+    given, sets = _options(words, "")
+    signs = [re.sub(r"\[:(\w+):\]", lambda found: _CLASSES.get(found[1], "$"), each) for each in sets]
+    spelled = [each.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r") for each in signs]
+    ranges = [re.sub(r"(\w)-(\w)", lambda two: _between(*two.groups()), each) for each in spelled]
+    if not ranges or "$" in "".join(ranges) or given.keys() - {"d", "c", "C", "s"}:
+        return None
+    odd = given.keys() & {"c", "C"}
+    chosen = {sign for sign in text if (sign in ranges[0]) != bool(odd)}
+    last = ranges[1][-1:] if len(ranges) > 1 else ""
+    if "d" in given:
+        text = "".join(sign for sign in text if sign not in chosen)
+    elif last:
+        to = {sign: last if odd else ranges[1][ranges[0].index(sign) :][:1] or last for sign in chosen}
+        text = "".join(to.get(sign, sign) for sign in text)
+    squeezed = "".join(map(re.escape, {*ranges[-1]})) if "s" in given and not odd else ""
+    return re.sub(rf"([{squeezed}])\1+", r"\1", text) if squeezed else text
+
+
+def _between(first: str, last: str) -> str:
+    return "".join(map(chr, range(ord(first), ord(last) + 1)))
+
+
+def _cut(words: Sequence[str], lines: Lines) -> Lines | None:
+    given, _ = _options(words, "dfc")
+    by, asked = given.get("d", "\t"), re.fullmatch(r"(\d*)(-?)(\d*)", given.get("f") or given.get("c") or "")
+    if not asked or not (asked[1] or asked[3]):
+        return None
+    first = int(asked[1] or 1) - 1
+    last = int(asked[3] or MOST) if asked[2] else first + 1
+    if "c" in given:
+        return [line[first:last] for line in lines]
+    return [by.join(line.split(by)[first:last]) if by and by in line else line for line in lines]
+
+
+MOST = 10**6
+
+
+def _ends(words: Sequence[str], lines: Lines, head: bool) -> Lines | None:
+    said = re.fullmatch(r"(?:-n ?|--lines=|-)?([+-]?\d{1,4})|", " ".join(words))
+    if not said:
+        return None
+    number = int(said[1] or 10)
+    if head or (said[1] or "")[:1] == "+":
+        return lines[:number] if head else lines[max(number - 1, 0) :]
+    return lines[-number:] if number else []
+
+
+def _grep(words: Sequence[str], lines: Lines) -> Lines | None:
+    given, rest = _options(words, "e")
+    found = pattern(given.get("e") or "".join(rest[:1]), bool(given.keys() & {"E", "P"}))
+    if found is None or given.keys() - set("eEPvo"):
+        return None
+    if "o" in given:
+        return [match[0] for line in lines for match in found.finditer(line) if match[0]]
+    return [line for line in lines if bool(found.search(line)) != ("v" in given)]
+
+
+def _sed(words: Sequence[str], lines: Lines) -> Lines | None:
+    given, rest = _options(words, "e")
+    extended, program = bool(given.keys() & {"E", "r"}), given.get("e") or "".join(rest[:1])
+    for part in [program] if program.endswith("q;d") else re.split(r";\s*", program):
+        chosen, changes = _LINE_OF_SED.fullmatch(part), _SUBSTITUTE.fullmatch(part)
+        found = pattern((chosen and chosen[3]) or (changes and changes[2]) or "", extended)
+        if found is None or not (chosen or changes) or given.keys() - set("nEre"):
+            return None
+        if changes:
+            to = re.sub(r"(?<!\\)&", r"\\g<0>", changes[3].replace("\\&", "\0")).replace("\0", "&")
+            to = re.sub(r"\\([^\dgn])", r"\1", to)
+            lines = "\n".join(found.sub(to, line, 0 if changes[4] else 1) for line in lines).split("\n")
+        elif chosen:
+            at = len(lines) if chosen[1] == "$" else int(chosen[1] or 0)
+            hits = [bool(found.search(line)) if chosen[4] else n == at for n, line in enumerate(lines, 1)]
+            lost = (chosen[2] or chosen[4]) == "d"
+            lines = [line for line, hit in zip(lines, hits, strict=True) if hit != lost]
+            if not lost and "n" not in given:
+                return None
+    return lines
+
+
+def _awk(words: Sequence[str], lines: Lines) -> Lines | None:
+    given, rest = _options(words, "F")
+    by, said = given.get("F"), _OF_AWK.fullmatch("".join(rest[:1]))
+    if not said or given.keys() - {"F"} or (by and len(by) > 1):
+        return None
+    found = pattern(said["with"] or "", True)
+    if found is None or (said["not"] and not said["with"]):
+        return None
+    rows = [line for n, line in enumerate(lines, 1) if n == int(said["line"] or n)]
+    rows = [line for line in rows if bool(found.search(line)) != bool(said["not"])]
+    parts = [[line, *(line.split(by) if by else line.split()), ""] for line in rows]
+    place = said["field"] or "0"
+    return [row[len(row) - 2] if place == "NF" else (row[int(place) :] or [""])[0] for row in parts]
+
+
+def _sorted(words: Sequence[str], lines: Lines) -> Lines | None:
+    return None if {*words} - {"-u", "-V"} else sorted({*lines} if "-u" in words else lines)
+
+
+_PROGRAMS: Mapping[str, Callable[[Sequence[str], Lines], Lines | None]] = {
+    "cut": _cut,
+    "head": lambda words, lines: _ends(words, lines, True),
+    "tail": lambda words, lines: _ends(words, lines, False),
+    "grep": _grep,
+    "egrep": lambda words, lines: _grep(["-E", *words], lines),
+    "sed": _sed,
+    "awk": _awk,
+    "sort": _sorted,
+    "uniq": lambda words, lines: None if words else [x for n, x in enumerate(lines) if lines[:n][-1:] != [x]],
+    "xargs": lambda words, lines: None if words else [" ".join(" ".join(lines).split())],
+    "paste": lambda words, lines: [",".join(lines)] if "".join(words) in ("-sd,", "-s-d,") else None,
+}
+
+
+def printed(words: Sequence[str], text: str | None, read: Callable[[str], str | None]) -> str | None:
+    """What one program prints that reads this text or the files that it names; None if it is not known."""
+    name, given = words[0].rpartition("/")[2] if words else "cat", [*words[1:]]
+    if name == "echo":
+        return " ".join(given[given[:1] in (["-n"], ["-e"]) :]) + "\n"
+    if name == "printf" and given[:1] in (["%s\\n"], ["%s\n"]):
+        return "".join(f"{each}\n" for each in given[1:])
+    if text is None and given and not given[-1].startswith("-"):
+        text = read(given.pop())
+    if text is None or len(text) > MOST:
+        return None
+    if name == "tr":
+        return _tr(given, text)
+    if name == "wc" and given in (["-l"], ["-w"]):
+        return str(text.count("\n") if given == ["-l"] else len(text.split()))
+    lines = text.removesuffix("\n").split("\n") if text else []
+    if name == "cat" and not given:
+        return text
+    found = _PROGRAMS[name](given, lines) if name in _PROGRAMS else None
+    return None if found is None else "".join(f"{line}\n" for line in found)

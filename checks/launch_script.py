@@ -464,7 +464,7 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"move it above `{like}`",
         ),
         "wait": (
-            "the script ends without waiting for what it started: the scheduler then ends all of it",
+            "the script ends without waiting for what it started, and all of it ends with the script",
             "`wait` as the last command",
             "add `wait` as the last line",
         ),
@@ -654,6 +654,26 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"{like} stops at a line of its hostfile that it does not know",
             "NAME slots=N",
             f"{(re.split('[ :]', words) or ['NAME'])[0]} slots=N",
+        ),
+        "colon": (
+            f"{like} stops at a line of its list of hosts that is written for Open MPI",
+            "NAME:N",
+            f"{words.split()[0] if words else 'NAME'}:{words.rpartition('=')[2]}",
+        ),
+        "quotes": (
+            "a container gets the quotes of its --env-file as a part of the value",
+            "NAME=VALUE without quotes",
+            re.sub(r"([\"'])(.*)\1", r"\2", words),
+        ),
+        "terminal": (
+            "the container is to have a terminal, and ssh gives none to a command: it does not start",
+            "no -t for the container, or ssh -tt",
+            "leave -t out behind `run`",
+        ),
+        "many": (
+            "the file of PBS names a host once for each of its processors: its lines are more than the hosts",
+            "the hosts, each once",
+            "sort -u $PBS_NODEFILE | wc -l",
         ),
         "twice": (
             f"{like} stops at a hostfile that has a host in two lines",

@@ -204,7 +204,13 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     said = said if "kubectl" not in script.text else []
     said += misspelled(text)
     if lines:
-        said += misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))
+        files = {} if any(one.apart for one in lines) else script.files
+        said += misread(
+            lines,
+            script,
+            text,
+            lambda one, said: _read_of(one, script.text, said) or files.get(os.path.basename(said)),
+        )
         said += [Slip(kind, "", 0, path) for path, kind in needs if kind]
     own = (replace(e, file=e.file or name, words=redact(e.words), like=redact(e.like)) for e in said)
     slips = tuple(dict.fromkeys(own))
@@ -229,7 +235,11 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
 def _configured(one: ShellCommand, text: str) -> str:
     """The path of its launcher's configuration on the hosts; "" if it has none."""
     known = one.command.launcher
-    if known is None or not (known.options.file and one.folder and one.command.program) or one.apart:
+    if (
+        known is None
+        or not (known.options.file and one.folder and one.command.program)
+        or (one.apart and not one.on)
+    ):
         return ""
     before = " ".join(one.words).partition(f"{one.command.program} ")[0]
     found = re.findall(rf"--{known.options.file}[= ](\S+)".replace("_", "[_-]"), before)

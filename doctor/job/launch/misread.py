@@ -91,6 +91,10 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
             yield _at(text, "bind", text.find(command[:12]), there)
         inner = _PATTERN["over"].sub("", filled)  # of what ssh starts, the paths are of one host alone
         apart = (row for row in _of_hosts(inner) if row[0] in ("network", "given") and inner != filled)
+        for file in _PATTERN["env file"].findall(filled):
+            for number, row in enumerate(script.files.get(file, "").splitlines(), 1):
+                if _PATTERN["in quotes"].match(row):
+                    yield Slip("quotes", "", number, row, file)
         for kind, said, like in (*_of_hosts(filled), *apart):
             path = normpath(join(folder, said)) if kind == "run" else said
             made = "*.sh" in text or _is_made(said.removeprefix("./"), script.text)
@@ -152,7 +156,8 @@ def _batch(text: str, in_background: bool) -> Iterator[Slip]:
         needed = given.keys() - read_directives(text).variables.keys()
         at = begun.start() + late.start()
         yield _at(text, "late" if needed else "unread", at, like=_at(text, "", begun.start()).words)
-    alone = in_background and re.search(_DIRECTIVE, text) and not re.search(r"\bwait\b", text)
+    ended = re.search(rf"{_DIRECTIVE}|{_WORDS['parts']['ends all']}", text)
+    alone = in_background and ended and not re.search(r"\bwait\b", text)
     if alone and (ends := _PATTERN["ends"].search(text)):
         yield _at(text, "wait", ends.start())
 
@@ -262,18 +267,23 @@ def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:
         yield Slip("types", "", one.line, f"{on[0]} and {on[1]}", like=basename(file))
     flags = {"-x", "-mca", "--mca", "--allow-run-as-root"}
     open_mpi = one.command.launcher is MPIRUN and not flags.isdisjoint(one.words)
-    entry = r"[^:]*$|.*:.*:" if open_mpi else r"\S+\s+slots=\d"
-    said = (one.command.option("hostfile") or "") if open_mpi or one.command.launcher is DEEPSPEED else ""
+    hydra = one.command.launcher is MPIRUN and not {"-f", "-ppn", "-genv", "-genvall"}.isdisjoint(one.words)
+    entry = r"[^:]*$|.*:.*:" if open_mpi else r"(?!.*\sslots=)" if hydra else r"\S+\s+slots=\d"
+    known = open_mpi or hydra or one.command.launcher is DEEPSPEED
+    said = one.command.options.get("hostfile", "") if known else ""
     rows = [row.partition("#")[0].strip() for row in ((said and read(one, said)) or "").splitlines()]
     for number, row in enumerate(rows, 1):
-        again = not open_mpi and row.split()[:1] in [each.split()[:1] for each in rows[: number - 1]]
+        again = not (open_mpi or hydra) and row.split()[:1] in [
+            each.split()[:1] for each in rows[: number - 1]
+        ]
         if row and (again or not re.match(entry, row)):
-            kind, like = "twice" if again else "entry", "Open MPI" if open_mpi else "DeepSpeed"
+            kind = "colon" if hydra else "twice" if again else "entry"
+            like = basename(one.words[0]) if hydra else "Open MPI" if open_mpi else "DeepSpeed"
             yield Slip(kind, "", number, row[:160], basename(said), like=like)
     found = (re.match(r"(\S+)\s+slots=(\d{1,5})", row) for row in rows)
     hosts = {each[1]: int(each[2]) for each in found if each}
     asked = one.command.option("nnodes") or ""
-    if hosts and re.fullmatch(r"\d{1,6}", asked) and int(asked) > len(hosts):
+    if hosts and not hydra and re.fullmatch(r"\d{1,6}", asked) and int(asked) > len(hosts):
         yield Slip("few", "", one.line, f"--num_nodes {asked}", like=f"{len(hosts)} in {basename(said)}")
     given = read_options(one.words[1:], DEEPSPEED.options).values if one.command.launcher is DEEPSPEED else {}
     counts = [name for name in ("nproc_per_node", "nnodes") if given.get(name, "-")[:1].isdigit()]

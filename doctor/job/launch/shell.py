@@ -6,7 +6,7 @@ machine, on arguments or on a branch that may not be taken is unknown, and is le
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 from shlex import quote
 
@@ -70,7 +70,8 @@ class ShellScript:
     `strange`: the lines and words of programs that are not known and seem to start ranks. `last`: the last
     program that is not known, and its first words. `text` includes that of other files that it reads.
     `slips` are the variables that it means to give to its ranks, and does not. `needs` are the paths outside
-    of containers that it names and does not create, with what each is in needs.txt, or "".
+    of containers that it names and does not create, with what each is in needs.txt, or "". `files`: the names
+    of those that it only reads -> what they contain.
     """
 
     lines: tuple[ShellCommand, ...]
@@ -83,6 +84,7 @@ class ShellScript:
     text: str = ""
     slips: tuple[Slip, ...] = ()
     needs: tuple[tuple[str, str], ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def _may_be_made(path: str, kind: str, text: str) -> bool:
@@ -136,7 +138,8 @@ def read_script(
     shell.take_in(text)
     shell.read_all()
     unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
-    env = {n: v for n, v in shell.values.items() if isinstance(v, str) and expand.START not in v}
+    known = {n: v for n, v in shell.values.items() if isinstance(v, str) and expand.START not in v}
+    env = {name: value for name, value in known.items() if name[0] != expand.FILE}
     if not re.match(r"#!.*\b[kz]sh", text):
         shell.notice_braces()
     found = SlipsOf({"": text, **shell.texts})
@@ -163,6 +166,7 @@ def read_script(
             *(() if unread else shell.slips_of(found)),
         ),
         needs=tuple(need for need in needs if not _may_be_made(*need, found.whole)),
+        files={name.rpartition("/")[2]: text for name, text in known.items() if name[0] == expand.FILE},
     )
 
 
@@ -320,6 +324,8 @@ class _Shell(ShellWithScripts):
             own += "" if any(word.endswith(_IMAGES) for word in line) else "|exec$"
             handed = any(re.search(_NAMES["sets"].pattern + own, word) for word in line)
             self.lost = set() if handed else {*_NAMED.findall(texts)} & self.values.keys() - _OF_A_SHELL
+            named = _NAMED.findall(texts) if line[0] == "ssh" else ()
+            self.lost |= {name for name in named if name.startswith("SLURM_") and not handed}
             self.lost -= {name.partition("ENV_")[2] for name in self.values}  # APPTAINERENV_NAME
             self.lost -= {name for name in self.lost if wrapped.outer and name.startswith("SLURM_")}
         if wrapped and self.given(prefix, lambda: self._starts_elsewhere(line, wrapped, words[0].line)):
@@ -384,7 +390,8 @@ class _Shell(ShellWithScripts):
         """Whether what a wrapper starts starts ranks. The paths in a container are not those of the host."""
         images = [word for word in line if word.endswith(_IMAGES)]
         before = self.elsewhere, self.hidden, self.environment, self.gone, self.on
-        here, to = wrapped.passes and not images and is_known(line[0]), SSH.match(" ".join(line))
+        stays = (wrapped.passes or line[0] == "sudo") and not images
+        here, to = stays and is_known(line[0]), SSH.match(" ".join(line))
         user, _, there = to[1].rpartition("@") if to else ("", "", self.on)
         self.hidden |= not here and (to is None or self.elsewhere or user not in ("", "root"))
         self.elsewhere, self.on = self.elsewhere or not here, there
@@ -554,7 +561,9 @@ class _Shell(ShellWithScripts):
         ]
         read += [(to, "read") for of, to in pairs if of[:1] != "-" and _NAMES["configuration"].fullmatch(to)]
         read += [
-            (f"{folder}/{it.partition('.')[0]}", "module") for of, it in pairs if of in ("-m", "--module")
+            (f"{folder}/{it.replace('.', '/')}" + ".py" * ("." in it), "module")
+            for of, it in pairs
+            if of in ("-m", "--module")
         ]
         for path, kind in (*read, *_data_in(split), *_of_hub({**self.values, **prefix}, split)):
             if kind == "out" and (":" in path or "/" not in path or path[0] == "-" or contained):

@@ -18,7 +18,7 @@ _OF_A_MACHINE = re.compile(
     re.IGNORECASE,
 )
 """Files that many scripts source to find their programs."""
-_READ = re.compile(r"(?i)(?:host|node|machine|server|worker|list)[\w.-]*$|\.(?:txt|sh)$")
+_READ = re.compile(r"(?i)(?:host|node|machine|server|worker|list)[\w.-]*$|\.(?:txt|sh|env)$")
 """The end of what may be the name of a file that a script reads."""
 
 

@@ -23,6 +23,7 @@ _IN_VARIABLE = r"\$\{?PY(?:THON)?\d?(?:_?(?:BIN|CMD|EXE|EXEC|EXECUTABLE))?(?::?[
 """A variable that holds a Python, by its name."""
 _EXPORTS_ONLY = re.compile(r"(?i)\s--export[= ]((?!\S*\b(?:ALL|NIL)\b)\S+)")
 """What makes srun hand over nothing but the variables that it names."""
+_PRESERVES = re.compile(r"(?:^|\s)(?:-[A-Za-z]*E|--preserve-env)")
 _LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 
 
@@ -129,7 +130,9 @@ def _behind_prefix(words: Sequence[str], deepest: int) -> InnerCommand | None:
             sets[variable[1]] = variable[2]
         elif (name := program_name(word)) in WRAPPERS or (name in COMMANDS and COMMANDS[name].outer):
             inner = unwrapped(words[at:], deepest - 1)
-            return inner and replace(inner, sets={**(sets if inner and inner.passes else {}), **inner.sets})
+            drops = words[0] == "sudo" and not _PRESERVES.search(" ".join(words[1:at]))
+            given = {**(sets if inner and inner.passes else {}), **(inner.sets if inner else {})}
+            return inner and replace(inner, sets=given, passes=inner.passes and not drops)
         elif name in COMMANDS or is_python(name):
             return None
         elif is_open(word) and (known := _behind_unknown(words[at:])):

@@ -99,6 +99,9 @@ TORCHRUN = launcher.launcher_of(
     options=options("rdzv_backend", "rdzv_endpoint", "rdzv_id", rdzv_backend="static"),
     master=_master,
     port=_port,
-    goes_by_node_rank=lambda agent: spans_nodes(agent) and agent.given("rdzv_backend") in (None, "static"),
+    goes_by_node_rank=lambda agent: (
+        agent.given("rdzv_backend") in (None, "static")
+        and (spans_nodes(agent) or (agent.given("node_rank") or "0").strip("0").isdecimal())
+    ),
     forms={"torchrun": LaunchForm(_line, fits=lambda _: True), "rdzv": LaunchForm(_rendezvous)},
 )

@@ -211,6 +211,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
             text,
             lambda one, said: _read_of(one, script.text, said) or files.get(os.path.basename(said)),
         )
+    if lines or script.unread:
         said += [Slip(kind, "", 0, path) for path, kind in needs if kind]
     own = (replace(e, file=e.file or name, words=redact(e.words), like=redact(e.like)) for e in said)
     slips = tuple(dict.fromkeys(own))
@@ -226,7 +227,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         mentioned=mentions,
         slips=slips,
         sizes=_agreed(sizes),
-        needs=(*(path for path, _ in needs if lines), *filter(None, paths)),
+        needs=(*(path for path, _ in needs if lines or script.unread), *filter(None, paths)),
         scheduled=scheduled,
         configs=tuple(path for one in lines if (path := _configured(one, script.text)) and "$" not in path),
     )

@@ -27,7 +27,7 @@ from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import READS, SSH, Word, tokens
 from doctor.job.launch.slips import WRITTEN, Slip, SlipsOf
 from doctor.job.launch.variables import is_kept, is_setting
-from doctor.job.launch.wrappers import InnerCommand, is_known, is_python, program_name, unwrapped
+from doctor.job.launch.wrappers import SCRIPTS, InnerCommand, is_known, is_python, program_name, unwrapped
 from doctor.text.hostprogram import sections
 
 _THERE = {"-d", "-e", "-f", "-r", "-s"}
@@ -143,7 +143,7 @@ def read_script(
     if not re.match(r"#!.*\b[kz]sh", text):
         shell.notice_braces()
     found = SlipsOf({"": text, **shell.texts})
-    hosts = {one.on for one in shell.lines}
+    hosts = {one.on for one in shell.lines} or {on for each in shell.needs.values() for on in each}
     needs = [need for need, on in shell.needs.items() if ("" in on if len(hosts) < 2 else hosts <= on)]
     if is_scheduled(found.whole):  # a step may run on some nodes only, in an image, or on what was staged
         staged = _NAMES["staged"].search(found.whole)
@@ -372,7 +372,14 @@ class _Shell(ShellWithScripts):
             self.call_any()
             self._launch(words[0].line, line, prefix)
         elif not self.given(prefix, lambda: self.runs_script(line, words[0].line)):
+            script = next((word for word in line if word.endswith(SCRIPTS)), "") if self.by_ssh else ""
+            self._need(
+                [expand.moved(self.values.get(expand.FOLDER), script) or ""] if script else (),
+                "run" if script == line[0] else "",
+            )
+            before = self.brings
             self._launch(words[0].line, line, prefix)
+            self.brings = before if script else self.brings
 
     def _with_script(self, line: tuple[str, ...]) -> tuple[str, ...]:
         """The command with the script in it that its shell reads from a file or a pipe."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import dropwhile
 
 from doctor.job.launch.expand import FILE, FOLDER, IN_BATCH, START, Value, moved, unknown
 from doctor.job.launch.indirect_options import Read
@@ -136,6 +137,7 @@ class ShellWithScripts(ShellFlow):
 
     def runs_script(self, line: tuple[str, ...], number: int) -> bool:
         """Whether the script of `bash go.sh` or `./go.sh` is here and starts ranks."""
+        line = tuple(dropwhile({"nohup", "exec", "time"}.__contains__, line)) or line
         words = line[1:] if line[0].rpartition("/")[2] in SHELLS else line
         words = words[next((n for n, word in enumerate(words) if not word.startswith("-")), len(words)) :]
         if not words or (words is line and not words[0].endswith(SCRIPTS)):

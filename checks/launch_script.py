@@ -360,9 +360,9 @@ def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
             f"bash -c '… ${name} …' in single quotes behind the launcher",
         ),
         "late": (
-            f"{name} is filled in before it is set: what stands before a command is for the command alone",
+            f"{name} is filled in before it is set: by the shell that starts the command which sets it",
             f"{name}=… in a line of its own, before the command",
-            f"export {name}=… in a line before it",
+            f"export {name}=… in a line before it, or \\${name} where a shell on another host sets it",
         ),
         "drops": (
             f"{name} is exported and does not reach the ranks: sudo and env -i drop it",

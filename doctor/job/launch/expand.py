@@ -15,7 +15,7 @@ from itertools import dropwhile, islice
 from doctor.job.launch.arithmetic import evaluate
 from doctor.job.launch.shell_blocks import LEADING, SimpleCommand, simple_commands
 from doctor.job.launch.shell_tokens import ShellError, Word, WordPart, tokens
-from doctor.job.launch.text_programs import printed
+from doctor.job.launch.text_programs import affordable, printed
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,8 @@ _CHANGED = re.compile(
     re.DOTALL,
 )
 """A variable of which a part is cut off, replaced or taken."""
+_INNER = re.compile(r"\$\(([^()]{1,200})\)")
+"""A command in an arithmetic text."""
 _BRACES = re.compile(
     r"(.{0,200}?)\{(?:(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(\d{1,9}))?|([^{}]*,[^{}]*))\}(.{0,200})", re.DOTALL
 )
@@ -166,8 +168,9 @@ def _changed_value(match: re.Match[str], values: Values) -> str | None:
     """The value of `${#x}`, `${x##*.}`, `${x//,/ }`, `${x,,}` or `${x:1:2}`."""
     length, name, cut, end, where, old, new, case, first, size = match.groups()
     value = values.get(name)
+    value = (value[:1] or ("",))[0] if isinstance(value, tuple) else value
     pattern, to = (re.sub(r"[\"']|\\(?=.)", "", text or "").replace("[^", "[!") for text in (end or old, new))
-    if not isinstance(value, str) or len(value) > LONGEST or unknown(pattern + to):
+    if not isinstance(value, str) or unknown(pattern + to) or not affordable(pattern, [value]):
         return None
     if cut:
         places = range(len(value) + 1)
@@ -203,17 +206,26 @@ def in_numbers(text: str, values: Values) -> str:
         value = _list_value(match, values)
         return value if isinstance(value, str) else match[0]
 
-    return _LISTED.sub(put, text)
+    def change(match: re.Match[str]) -> str:
+        return _changed_value(match, values) or match[0]
+
+    return _LISTED.sub(put, _CHANGED.sub(change, text) if "${" in text else text)
 
 
 def _dynamic_value(raw: str, values: Values) -> str | None:
     """The value of `$((…))`, `$[…]`, `$(…)` or `$1`."""
     if counted := re.fullmatch(r"\$(?:\(\((.*)\)\)|\[(.*)\])", raw, re.DOTALL):
-        number = evaluate(in_numbers(counted[1] or counted[2] or "", values), dict(values))
+        text = _INNER.sub(
+            lambda inner: _command_output(inner[1], values) or inner[0], counted[1] or counted[2]
+        )
+        number = evaluate(in_numbers(text, values), dict(values))
         return None if number is None else str(number)
     if argument := re.fullmatch(r"\$\{?([0-9]|BASH_SOURCE\[0\])(?::?-(\w*))?\}?", raw):
         value = values.get("0" if len(argument[1]) > 1 else argument[1])
         return value or argument[2] or value if isinstance(value, str) else None
+    given = values.get("@")
+    if raw == "$#" and isinstance(given, tuple):
+        return str(len(given))
     inner = raw[2:-1] if raw.startswith("$(") else raw[1:-1] if raw.startswith("`") else ""
     return _command_output(inner, values) if 0 < len(inner) <= _LONGEST_COMMAND else None
 
@@ -250,12 +262,16 @@ def output_of(commands: Sequence[SimpleCommand], values: Values) -> str | None:
 
 def input_of(command: SimpleCommand, values: Values) -> str | None:
     """What `<<<` gives a command, or `<` from a file beside the script; None if it is not known."""
-    how, word = command.read[-1] if command.read else ("", None)
-    text = one(word.parts, values) if word else None
-    if not isinstance(text, str) or word is None:
+    if not command.read:
         return None
-    made = how == "<<<" or word.raw.startswith("$(")  # of `< <(…)`, too
-    return f"{text}\n".replace("\n\n", "\n") if made else _contents(text, values)
+    how, word = command.read[-1]
+    if word.raw.startswith("$<("):  # `< <(…)`
+        made = _command_output(word.raw[3:-1], values)
+        return None if made is None else f"{made}\n"
+    text = one(word.parts, values)
+    if not isinstance(text, str):
+        return None
+    return text.removesuffix("\n") + "\n" if how == "<<<" else _contents(text, values)
 
 
 def shared_out(names: Sequence[str], text: str, by: str | None = None) -> dict[str, Value]:
@@ -277,7 +293,9 @@ def _printed(texts: Sequence[str], text: str | None, values: Values) -> str | No
     """What one command prints that reads this text; None if it is not known."""
     name, *given = texts or [""]
     if name == "seq":
-        return _sequence(given)
+        by = re.match(r"-s ?(\S)(?: |$)", " ".join(given))
+        found = _sequence(given[2 if by and given[0] == "-s" else 1 if by else 0 :])
+        return found.replace("\n", by[1]) if by and found else found
     if name == "dirname" and len(given) == 1:
         return given[0].rpartition("/")[0] or ("/" if given[0].startswith("/") else ".")
     if name in ("realpath", "readlink") and given and given[:-1] in ([], ["-f"], ["-m"]):

@@ -58,6 +58,8 @@ _OF_A_JOB = frozenset({*MASTERS, *PORTS, *PLAIN.kept.split("|")})
 _NEEDED = frozenset({*MASTERS, *PORTS, *RANK_NAMES, "WORLD_SIZE", "RANK_SIZE"})
 _MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"})
 _ON_ONE_NODE = re.compile(r"\bsrun\t(?:.*\t)?(?:-w|--nodelist|-[Nn]\t?1|--(?:nodes|ntasks)[\t=]1)\b")
+_DRAWN = re.compile(r"\bRANDOM\b|(?:\$\(|`)(?:uuidgen|date|mktemp|hostname)\b|\$\{?HOSTNAME\b")
+"""What each host has another value of."""
 _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _OF_A_SHELL = expand.IN_BATCH.keys() | {expand.FOLDER, "OLDPWD", "HOSTNAME"}
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
@@ -193,6 +195,7 @@ class _Shell(ShellWithScripts):
         self.brings, self.brought = False, ""  # by an unknown program, or by ranks of one on this host
         self.first: set[str] = set()  # the program that a batch script starts first
         self.lost: set[str] = set()
+        self.draws: set[int] = set()  # the lines of ssh whose own text draws something
 
     def read_all(self) -> None:
         """Read the whole script. Functions without a call count only if nothing else starts ranks."""
@@ -215,6 +218,14 @@ class _Shell(ShellWithScripts):
         yield from found.not_exported((name, name in needed) for name in names if self.lines)
         yield from found.refused(one.command for one in job)
         yield from (*found.by_map(), *found.by_tests())
+        for name in TORCHRUN.options.shared:
+            over = [one for one in job if one.on and one.line in self.draws]
+            over = [one for one in over if one.command.options.get("nnodes") != "1"]
+            if "master" in name:  # which a rendezvous does without
+                over = [one for one in over if "rdzv_endpoint" not in one.command.options]
+            drawn = [one for one in over if _DRAWN.search(one.command.options.get(name, ""))]
+            if len({one.on for one in drawn}) > 1:
+                yield found.shown(Slip("draws", f"--{name}", drawn[0].line))
         numbered = [one.names for one in ranks if "RANK" in one.names]
         handed = {*re.findall(r"-x (\w+)(?=\s)", found.whole)}  # mpirun passes them on by their names
         lacks = sorted(_MEETING.difference(*numbered) if numbered else _MEETING & handed)
@@ -277,6 +288,7 @@ class _Shell(ShellWithScripts):
             self._shift(words[1].plain if len(words) > 1 else "1")
         elif name in _LEAVES:
             self.leaving = name if self.decided(_LEAVES[name]) else ""
+            self.undecided |= not self.leaving
             self.passed += 0 if self.leaving else LONG
         elif name in _ENDS:
             self.waits += 1
@@ -319,13 +331,18 @@ class _Shell(ShellWithScripts):
         parts = (part for word in words for part in word.parts)
         texts = "".join(part.text if part.kind == "text" and part.quoted else " " for part in parts)
         spread = program_name(line[0]) in (*ON_ALL, "ssh") and not _ON_ONE_NODE.search("\t".join(line))
+        open_names = {part.text for word in words for part in word.parts if part.kind == "variable"}
+        for name in sorted(open_names & {*_NEEDED, "NODE_RANK"} - self.values.keys()):
+            if line[0] == "ssh" and re.search(rf"(?<![\w$]){name}=", texts):
+                self.notice("late", name, words[0].line)
+        self.draws |= {self.outside or words[0].line} if _DRAWN.search(texts) else set()
         if wrapped and not wrapped.passes:
             own = r"|\b(?:ba|z)?sh\s+-(?:\w*[li]|-login)" if line[0] == "ssh" else r"|^\$\S*$"
             own += "" if any(word.endswith(_IMAGES) for word in line) else "|exec$"
             handed = any(re.search(_NAMES["sets"].pattern + own, word) for word in line)
             self.lost = set() if handed else {*_NAMED.findall(texts)} & self.values.keys() - _OF_A_SHELL
-            named = _NAMED.findall(texts) if line[0] == "ssh" else ()
-            self.lost |= {name for name in named if name.startswith("SLURM_") and not handed}
+            of_slurm = re.findall(r"\$\{?(SLURM_\w+)", texts) if line[0] == "ssh" and not handed else ()
+            self.lost |= {*of_slurm}
             self.lost -= {name.partition("ENV_")[2] for name in self.values}  # APPTAINERENV_NAME
             self.lost -= {name for name in self.lost if wrapped.outer and name.startswith("SLURM_")}
         if wrapped and self.given(prefix, lambda: self._starts_elsewhere(line, wrapped, words[0].line)):

@@ -95,6 +95,7 @@ class ShellFlow(ShellState):
         self.leaving = ""
         self.simple = SimpleCommand((), "")
         self.negated = False
+        self.undecided = False  # whether it is not known if something leaves a block
         self.counted: set[str] = set()
 
     def perform(self, words: list[Word]) -> None:
@@ -187,21 +188,34 @@ class ShellFlow(ShellState):
 
     def _loop(self, loop: LoopTurns, rest: list[Word], place: int) -> int:
         """Run through the loop; `rest` is the rest of the line of its head."""
-        before = dict(self.values)
         for value in loop.values:
-            self.values.update(shared_out(loop.name.split(), value))
+            self.values[loop.name] = value
             if self._turn(loop.name, place, self.blocks.done[place], rest):
                 break
         else:
-            self.values.update(dict.fromkeys(loop.name.split(), loop.left))
-        if place and self.blocks.commands[place - 1].end == "|":
-            self.values = before  # it ran in a shell of its own
+            self.values[loop.name] = loop.left
         return self._after_loop(place)
+
+    def _over_lines(self, loop: LoopTurns, place: int) -> bool:
+        """Run through the loop, if it is known which lines it leaves out; else leave everything as it was."""
+        before = (dict(self.values), set(self.exported), len(self.lines), self.waits)
+        doubts, self.undecided = self.undecided, False
+        for value in loop.values:
+            self.values.update(shared_out(loop.name.split(), value))
+            if self._turn(loop.name.partition(" ")[0], place, self.blocks.done[place], []):
+                break
+        left, self.undecided = self.undecided, doubts or self.undecided
+        alone = place > 0 and self.blocks.commands[place - 1].end == "|"  # in a shell of its own
+        if left or alone:
+            self.values = before[0]
+        if left:
+            _, self.exported, lines, self.waits = before
+            del self.lines[lines:]
+        return not left
 
     def _turn(self, name: str, start: int, done: int, words: list[Word] | None = None) -> bool:
         """Run through a loop's body once. Whether the loop is left for good."""
         depth = self.guard()
-        name = name.partition(" ")[0]
         self.turns.append(f"{name}={self.values.get(name)}")
         self.go_through(start, done, words)
         self.turns.pop()
@@ -358,8 +372,10 @@ class ShellFlow(ShellState):
         loop, rest = turns_of(words, self.values)
         if tested and done is not None and words[0].plain == "while":
             given = input_of(self.blocks.commands[done], self.values) or input_of(self.simple, self.values)
-            loop = lines_of(words[1:], given)
-            rest = [] if loop else rest
+            lines = lines_of(words[1:], given)
+            affords = lines and self.afford(len(lines.values) * (done - place))
+            if lines and affords and self._over_lines(lines, place):
+                return [], _GONE_THROUGH
         body = " ".join(
             word.raw for each in self.blocks.commands[place : done or place] for word in each.words
         )

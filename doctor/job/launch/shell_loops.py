@@ -50,7 +50,8 @@ def lines_of(head: Sequence[Word], text: str | None) -> LoopTurns | None:
         "IFS=" in w.raw and w.raw not in _AS_USUAL for w in head
     ):
         return None
-    return LoopTurns(" ".join(names), tuple(line.strip() for line in text.removesuffix("\n").split("\n")), "")
+    lines = text.split("\n")[:-1]  # `read` fails at a last line without an end
+    return LoopTurns(" ".join(names), tuple(line.strip() for line in lines), "")
 
 
 _AS_USUAL = ("IFS=", "IFS=''", 'IFS=""', "IFS=$'\\n'")

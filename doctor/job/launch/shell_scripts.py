@@ -19,8 +19,11 @@ _OF_A_MACHINE = re.compile(
     re.IGNORECASE,
 )
 """Files that many scripts source to find their programs."""
-_READ = re.compile(r"(?i)(?:host|node|machine|server|worker|list)[\w.-]*$|\.(?:txt|sh|env)$")
-"""The end of what may be the name of a file that a script reads."""
+_MOST_FILES = 500
+_MAKES = re.compile(
+    r"(?:^|[;&|]|\bthen\s|\bdo\s)\s*(?:\./\S|(?:ba)?sh\s+[\w./$]|python\S*\s+\S+\.py|[\w.]+/\S+\.(?:sh|py))|>\s*[\"']?\$"
+)
+"""What may write any file."""
 
 
 def parsed(text: str) -> Blocks | None:
@@ -52,16 +55,17 @@ class ShellWithScripts(ShellFlow):
 
     def take_in(self, text: str) -> None:
         """Keep what files below the script's folder contain that it names and does not write."""
-        words = [word for word in re.findall(r"[\w./-]+", text) if len(word) < 200 and _READ.search(word)]
-        for name in [*dict.fromkeys((*words, *(word.rpartition("/")[2] for word in words)))][:200]:
+        words = [word for word in re.findall(r"[\w./-]+", text) if len(word) < 200 and word[-3:] != ".py"]
+        for name in [*dict.fromkeys((*words, *(word.rpartition("/")[2] for word in words)))][:_MOST_FILES]:
             path = moved(self.values.get(FOLDER), name)
             there = self.read(self.placed(path)) if path and path.startswith(START) else None
             used = [line for line in text.splitlines() if name in line] if there else []
-            writes = re.compile(
-                rf"(?:>|\b(?:tee|cp|mv|ln|scp|rsync|touch|sed\s+-i)\b)[^;&|]{{0,300}}{re.escape(name)}"
-            )
-            if there and not any(map(writes.search, used)):
-                reads = re.compile(rf"(?:<|\$\(|`)[^)|;]{{0,300}}{re.escape(name)}")
+            until = max((text.find(line) + len(line) for line in used), default=0)
+            copies = rf"\b(?:rm|tee|cp|mv|ln|scp|rsync|touch|sed\s+-i)\b[^;&|]{{0,300}}{re.escape(name)}"
+            writes = re.compile(rf">\s*[\"']?[^\s;&|]*{re.escape(name)}|{copies}")
+            made = any(map(writes.search, used)) or any(map(_MAKES.search, text[:until].splitlines()))
+            if there and not made:
+                reads = re.compile(rf"(?:<|\$\(|`)[^|;]{{0,300}}{re.escape(name)}")
                 self.noticed |= _ends_of_lines(name, there) if any(map(reads.search, used)) else {}
                 self.values[f"{FILE}{path}"] = there.replace("\r\n", "\n")
 

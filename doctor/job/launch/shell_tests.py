@@ -3,6 +3,8 @@
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from glob import escape
 
 from doctor.job.launch.arithmetic import evaluate
 from doctor.job.launch.expand import Values, in_numbers, one
@@ -47,6 +49,11 @@ def holds(words: Sequence[Word], values: Values) -> bool | None:
         return None
     texts = [one(word.parts, values) for word in given]
     known = [text for text in texts if isinstance(text, str)]
+    if len(known) == 3 == len(texts) and name == "[[" and known[1] in ("=", "==", "!="):
+        shown = (escape(part.text) if part.quoted else part.text for part in given[2].parts)
+        fits = fnmatchcase(known[0], "".join(shown))
+        plain = all(part.kind == "text" for part in given[2].parts)
+        return fits == (known[1] != "!=") if plain else _compare(known, patterns=True)
     return _compare(known, patterns=name == "[[") if len(known) == len(texts) else None
 
 

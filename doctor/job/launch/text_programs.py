@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 Lines = list[str]
+MOST = 10**6
+"""The most characters that a program reads."""
 _CLASSES = {"digit": "0-9", "alpha": "A-Za-z", "alnum": "A-Za-z0-9", "space": r" \t\n", "blank": r" \t"}
 _SUBSTITUTE = re.compile(r"s([/|,#:@!])((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)\1(g?)", re.DOTALL)
 _LINE_OF_SED = re.compile(r"(?:(\d{1,4}|\$)([pd]|q;d)|/((?:\\.|[^/])*)/([pd]))")
 _OF_AWK = re.compile(
     r"\s*(?:(?P<not>!)?/(?P<with>[^/]*)/|NR\s*==\s*(?P<line>\d{1,4}))?\s*"
-    r"(?:\{\s*print(?:\s+\$(?P<field>\d{1,2}|NF))?\s*;?\s*\})?\s*"
+    r"(?:\{\s*print(?:\s+\$(?P<field>\d{1,2}|NF))?\s*;?\s*(?P<once>exit)?;?\s*\})?\s*"
 )
 
 
@@ -27,8 +29,16 @@ def pattern(text: str, extended: bool) -> re.Pattern[str] | None:
         return None
 
 
+def affordable(pattern: str, texts: Sequence[str]) -> bool:
+    """Whether a search for this pattern ends soon, however it is written."""
+    longest, endless = max(map(len, texts), default=0), len(re.findall(r"[*+{]", pattern))
+    return float(longest) ** (endless + 1) < MOST * 20
+
+
 def _options(words: Sequence[str], valued: str) -> tuple[dict[str, str], list[str]]:
-    """The short options of a program, those in `valued` with their values, and the other words."""
+    """The short options of a program, those in `valued` with their values, and the other words. One that is given
+    twice is "?".
+    """
     given, rest, left = {}, [], list(words)
     while left:
         word = left.pop(0)
@@ -37,6 +47,7 @@ def _options(words: Sequence[str], valued: str) -> tuple[dict[str, str], list[st
             continue
         while word := word[1:]:
             if word[0] in valued:
+                given |= {"?": ""} if word[0] in given else {}
                 given[word[0]] = word[1:] or (left.pop(0) if left else "")
                 break
             given[word[0]] = ""
@@ -48,7 +59,7 @@ def _tr(words: Sequence[str], text: str) -> str | None:
     signs = [re.sub(r"\[:(\w+):\]", lambda found: _CLASSES.get(found[1], "$"), each) for each in sets]
     spelled = [each.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r") for each in signs]
     ranges = [re.sub(r"(\w)-(\w)", lambda two: _between(*two.groups()), each) for each in spelled]
-    if not ranges or "$" in "".join(ranges) or given.keys() - {"d", "c", "C", "s"}:
+    if not 0 < len(ranges) < 3 or "$" in "".join(ranges) or given.keys() - {"d", "c", "C", "s"}:
         return None
     odd = given.keys() & {"c", "C"}
     chosen = {sign for sign in text if (sign in ranges[0]) != bool(odd)}
@@ -67,18 +78,15 @@ def _between(first: str, last: str) -> str:
 
 
 def _cut(words: Sequence[str], lines: Lines) -> Lines | None:
-    given, _ = _options(words, "dfc")
+    given, rest = _options(words, "dfc")
     by, asked = given.get("d", "\t"), re.fullmatch(r"(\d*)(-?)(\d*)", given.get("f") or given.get("c") or "")
-    if not asked or not (asked[1] or asked[3]):
+    if not asked or not (asked[1] or asked[3]) or rest or given.keys() - set("dfc"):
         return None
     first = int(asked[1] or 1) - 1
     last = int(asked[3] or MOST) if asked[2] else first + 1
     if "c" in given:
         return [line[first:last] for line in lines]
     return [by.join(line.split(by)[first:last]) if by and by in line else line for line in lines]
-
-
-MOST = 10**6
 
 
 def _ends(words: Sequence[str], lines: Lines, head: bool) -> Lines | None:
@@ -94,11 +102,17 @@ def _ends(words: Sequence[str], lines: Lines, head: bool) -> Lines | None:
 def _grep(words: Sequence[str], lines: Lines) -> Lines | None:
     given, rest = _options(words, "e")
     found = pattern(given.get("e") or "".join(rest[:1]), bool(given.keys() & {"E", "P"}))
-    if found is None or given.keys() - set("eEPvo"):
+    if (
+        found is None
+        or len(rest) + ("e" in given) != 1
+        or given.keys() - set("eEPvoc")
+        or not affordable(found.pattern, lines)
+    ):
         return None
     if "o" in given:
         return [match[0] for line in lines for match in found.finditer(line) if match[0]]
-    return [line for line in lines if bool(found.search(line)) != ("v" in given)]
+    hits = [line for line in lines if bool(found.search(line)) != ("v" in given)]
+    return [str(len(hits))] if "c" in given else hits
 
 
 def _sed(words: Sequence[str], lines: Lines) -> Lines | None:
@@ -107,7 +121,8 @@ def _sed(words: Sequence[str], lines: Lines) -> Lines | None:
     for part in [program] if program.endswith("q;d") else re.split(r";\s*", program):
         chosen, changes = _LINE_OF_SED.fullmatch(part), _SUBSTITUTE.fullmatch(part)
         found = pattern((chosen and chosen[3]) or (changes and changes[2]) or "", extended)
-        if found is None or not (chosen or changes) or given.keys() - set("nEre"):
+        known = (chosen or changes) and not given.keys() - set("nEre") and len(rest) + ("e" in given) == 1
+        if found is None or not known or not affordable(found.pattern, lines):
             return None
         if changes:
             to = re.sub(r"(?<!\\)&", r"\\g<0>", changes[3].replace("\\&", "\0")).replace("\0", "&")
@@ -118,7 +133,7 @@ def _sed(words: Sequence[str], lines: Lines) -> Lines | None:
             hits = [bool(found.search(line)) if chosen[4] else n == at for n, line in enumerate(lines, 1)]
             lost = (chosen[2] or chosen[4]) == "d"
             lines = [line for line, hit in zip(lines, hits, strict=True) if hit != lost]
-            if not lost and "n" not in given:
+            if chosen[2] != "q;d" and not lost and "n" not in given:
                 return None
     return lines
 
@@ -126,20 +141,24 @@ def _sed(words: Sequence[str], lines: Lines) -> Lines | None:
 def _awk(words: Sequence[str], lines: Lines) -> Lines | None:
     given, rest = _options(words, "F")
     by, said = given.get("F"), _OF_AWK.fullmatch("".join(rest[:1]))
-    if not said or given.keys() - {"F"} or (by and len(by) > 1):
+    if not said or given.keys() - {"F"} or (by and len(by) > 1) or len(rest) > 1:
         return None
     found = pattern(said["with"] or "", True)
-    if found is None or (said["not"] and not said["with"]):
+    if found is None or (said["not"] and not said["with"]) or not affordable(found.pattern, lines):
         return None
     rows = [line for n, line in enumerate(lines, 1) if n == int(said["line"] or n)]
     rows = [line for line in rows if bool(found.search(line)) != bool(said["not"])]
+    rows = rows[:1] if said["once"] else rows
     parts = [[line, *(line.split(by) if by else line.split()), ""] for line in rows]
     place = said["field"] or "0"
     return [row[len(row) - 2] if place == "NF" else (row[int(place) :] or [""])[0] for row in parts]
 
 
 def _sorted(words: Sequence[str], lines: Lines) -> Lines | None:
-    return None if {*words} - {"-u", "-V"} else sorted({*lines} if "-u" in words else lines)
+    """The order is that of every language, or it is not known."""
+    found = sorted({*lines} if "-u" in words else lines)
+    odd = {*words} - {"-u", "-r"} or found != sorted(found, key=lambda line: re.sub(r"\W", "", line).lower())
+    return None if odd else found[:: -1 if "-r" in words else 1]
 
 
 _PROGRAMS: Mapping[str, Callable[[Sequence[str], Lines], Lines | None]] = {
@@ -151,6 +170,7 @@ _PROGRAMS: Mapping[str, Callable[[Sequence[str], Lines], Lines | None]] = {
     "sed": _sed,
     "awk": _awk,
     "sort": _sorted,
+    "tac": lambda words, lines: None if words else lines[::-1],
     "uniq": lambda words, lines: None if words else [x for n, x in enumerate(lines) if lines[:n][-1:] != [x]],
     "xargs": lambda words, lines: None if words else [" ".join(" ".join(lines).split())],
     "paste": lambda words, lines: [",".join(lines)] if "".join(words) in ("-sd,", "-s-d,") else None,

@@ -195,7 +195,7 @@ class _Shell(ShellWithScripts):
         self.brings, self.brought = False, ""  # by an unknown program, or by ranks of one on this host
         self.first: set[str] = set()  # the program that a batch script starts first
         self.lost: set[str] = set()
-        self.draws: set[int] = set()  # the lines of ssh whose own text draws something
+        self.draws: dict[int, str] = {}  # a line of ssh -> what its own text draws
 
     def read_all(self) -> None:
         """Read the whole script. Functions without a call count only if nothing else starts ranks."""
@@ -218,14 +218,7 @@ class _Shell(ShellWithScripts):
         yield from found.not_exported((name, name in needed) for name in names if self.lines)
         yield from found.refused(one.command for one in job)
         yield from (*found.by_map(), *found.by_tests())
-        for name in TORCHRUN.options.shared:
-            over = [one for one in job if one.on and one.line in self.draws]
-            over = [one for one in over if one.command.options.get("nnodes") != "1"]
-            if "master" in name:  # which a rendezvous does without
-                over = [one for one in over if "rdzv_endpoint" not in one.command.options]
-            drawn = [one for one in over if _DRAWN.search(one.command.options.get(name, ""))]
-            if len({one.on for one in drawn}) > 1:
-                yield found.shown(Slip("draws", f"--{name}", drawn[0].line))
+        yield from map(found.shown, self._drawn(job))
         numbered = [one.names for one in ranks if "RANK" in one.names]
         handed = {*re.findall(r"-x (\w+)(?=\s)", found.whole)}  # mpirun passes them on by their names
         lacks = sorted(_MEETING.difference(*numbered) if numbered else _MEETING & handed)
@@ -235,6 +228,17 @@ class _Shell(ShellWithScripts):
         lost = sorted({"MASTER_ADDR", "MASTER_PORT"} & self.exported.intersection(lacks)) if ssh else ()
         yield from (found.shown(Slip("inside", name, ranks[0].line, needed=False)) for name in lost)
         yield from (slip for slip in found.not_set(words, lacks) if slip.name not in _OF_A_SHELL)
+
+    def _drawn(self, job: Sequence[ShellCommand]) -> Iterator[Slip]:
+        """The options of several hosts whose values each draws, as the text says that ssh takes there."""
+        several = [one for one in job if one.on and one.command.options.get("nnodes") != "1"]
+        for name in TORCHRUN.options.shared:
+            if "master" in name:  # which a rendezvous does without
+                several = [one for one in several if "rdzv_endpoint" not in one.command.options]
+            values = [(one, _DRAWN.search(one.command.options.get(name, ""))) for one in several]
+            own = [one for one, draw in values if draw and draw[0] in self.draws.get(one.line, "")]
+            if len({one.on for one in own}) > 1:
+                yield Slip("draws", f"--{name}", own[0].line)
 
     def notice_braces(self) -> None:
         """Keep the slip of a loop over numbers in braces that the shell does not expand."""
@@ -335,7 +339,8 @@ class _Shell(ShellWithScripts):
         for name in sorted(open_names & {*_NEEDED, "NODE_RANK"} - self.values.keys()):
             if line[0] == "ssh" and re.search(rf"(?<![\w$]){name}=", texts):
                 self.notice("late", name, words[0].line)
-        self.draws |= {self.outside or words[0].line} if _DRAWN.search(texts) else set()
+        if line[0] == "ssh":
+            self.draws[self.outside or words[0].line] = " ".join(_DRAWN.findall(texts))
         if wrapped and not wrapped.passes:
             own = r"|\b(?:ba|z)?sh\s+-(?:\w*[li]|-login)" if line[0] == "ssh" else r"|^\$\S*$"
             own += "" if any(word.endswith(_IMAGES) for word in line) else "|exec$"

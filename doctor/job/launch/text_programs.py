@@ -36,10 +36,11 @@ def affordable(pattern: str, texts: Sequence[str]) -> bool:
 
 
 def _options(words: Sequence[str], valued: str) -> tuple[dict[str, str], list[str]]:
-    """The short options of a program, those in `valued` with their values, and the other words. One that is given
-    twice is "?".
+    """The short options of a program, those in `valued` with their values, and the other words. An option
+    that is given twice is "?".
     """
-    given, rest, left = {}, [], list(words)
+    given: dict[str, str] = {}
+    rest, left = [], list(words)
     while left:
         word = left.pop(0)
         if not re.match(r"-[A-Za-z0-9]", word):

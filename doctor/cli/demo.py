@@ -21,7 +21,6 @@ from doctor.exam.progress import progress_line
 from doctor.exam.request import Request
 from doctor.facts.system import DEVICES
 from doctor.judge.reading import Reading
-from doctor.report.out.formats import STDOUT
 from doctor.report.out.outputs import deliver, refuse_unwritable
 from doctor.report.out.pages import terminal_of
 from doctor.text.speech import spoken, t
@@ -39,7 +38,7 @@ def demo(name: str | None, request: Request) -> int:
         return _demo_of_job(chosen, request)
     recorded = load_demo(chosen)
     reading, report = judge_again(request, recorded)
-    out = sys.stderr if STDOUT in [path for _, path in outputs.files()] else sys.stdout
+    out = terminal_of(outputs)
     put(_first_lines(chosen, _of_what(reading)), out)
     if sys.stdout.isatty():  # without a terminal nothing is drawn, so do not wait
         play(recorded, progress_line(outputs))

@@ -1,6 +1,7 @@
 """The messages of a mesh agent, and their conversion to results."""
 
 import math
+from dataclasses import asdict
 from typing import Annotated, get_args
 
 import msgspec
@@ -55,11 +56,7 @@ def as_listener(said: ListenerReport, host: str, kind: Kind, asked: int) -> List
 
 def as_link(attempt: Attempt, said: LinkResult) -> Link:
     return Link(
-        source=attempt.source,
-        target=attempt.target,
-        address=attempt.address,
-        port=attempt.port,
-        kind=attempt.kind,
+        **asdict(attempt),
         outcome=_OUTCOMES.get(said.outcome, "error"),
         ms=round(said.ms, 3) if said.ms is not None and math.isfinite(said.ms) else None,
         tries=said.tries,

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from doctor.mesh import MeshResult
 from doctor.mesh.result import OmittedHost
@@ -111,23 +111,13 @@ class SmokePlan:
         """The shape of a cell, as its ranks get it."""
         members = [self.seats[rank] for rank in self.cells[cell]]
         hosts = dict.fromkeys(seat.host for seat in members)
-        return CellShape(
-            dp=len(members) // self.parts,
-            tp=self.tp,
-            hosts=tuple(sum(seat.host == host for seat in members) for host in hosts),
-            steps=self.steps,
-            seed=self.seed + cell,
-            backend=self.backend,
-            dtypes=self.dtypes,
-            dp_in_world=self.dp_in_world,
-            waver_tries=self.waver_tries,
-            turns=self.turns,
-            sweep=self.sweep,
-            order=self.order,
-            paths=self.paths,
-            pairs_at_once=self.pairs_at_once,
-            **self.layout,
-        )
+        own: dict[str, Any] = {
+            "dp": len(members) // self.parts,
+            "hosts": tuple(sum(seat.host == host for seat in members) for host in hosts),
+            "seed": self.seed + cell,
+        }
+        alike = {name: getattr(self, name) for name in CellShape._fields if hasattr(self, name)}
+        return CellShape(**{**alike, **own, **self.layout})
 
 
 @dataclass(frozen=True, slots=True)

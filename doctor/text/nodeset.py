@@ -106,11 +106,11 @@ def check_host(name: str) -> str:
 def is_ip(text: str) -> bool:
     """Whether the text is an IPv4 or IPv6 address; an IPv6 one may have a zone: fe80::1%eth0."""
     try:
-        address, _, zone = text.partition("%")
+        address, percent, zone = text.partition("%")
         ipaddress.ip_address(address)
     except ValueError:
         return False
-    return not zone or (":" in address and _NAME.fullmatch(zone) is not None)
+    return not percent or (":" in address and _NAME.fullmatch(zone) is not None)
 
 
 def check_user(name: str) -> str:

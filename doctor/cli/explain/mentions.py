@@ -155,10 +155,9 @@ def _commands(check: Check, recipes: Mapping[str, Recipe]) -> Iterator[str]:
 
 
 def _of_facts(check: Check) -> Iterator[str]:
-    from doctor.api import Fact, OptionalNeed, Read
+    from doctor.api import Fact, Read
 
-    for each in check.needs:
-        need = each.need if isinstance(each, OptionalNeed) else each
+    for need in check.wanted:
         if not isinstance(need, Fact):
             continue
         if isinstance(need.command, Read):

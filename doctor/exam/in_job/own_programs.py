@@ -4,7 +4,6 @@ A process in rank 0's place can ask what doctor asks, with this installation's o
 variables that this rank was given. It cannot name a program, a file to read, a variable, or a fault.
 """
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from doctor.mesh.run import mesh_script
 from doctor.probe import TOKEN, script
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.messages import COMMANDS, JoinCommand, StartCommand
-from doctor.text.nodeset import is_host
+from doctor.text.nodeset import is_host, is_ip
 from doctor.transport import Script
 from doctor.transport.question import MeshQuestion, ProbeQuestion, Question, SmokeQuestion
 
@@ -105,7 +104,7 @@ class OwnPrograms:
             all(map(is_host, (ask.host, *ask.names)))
             and set(ask.tables) <= {self._env.get(name) for name in TABLE_VARIABLES}
             and all(0 <= port < 65536 for port in ask.ports)
-            and all(_is_address(address) for _, address in ask.pings)
+            and all(is_ip(address) for _, address in ask.pings)
         )
 
     def _smoke(self, line: bytes) -> bytes:
@@ -130,7 +129,7 @@ class OwnPrograms:
     @staticmethod
     def _refuse_name(address: str) -> None:
         """Refuse anything but an address; an empty one means that the host's address is unknown."""
-        if address and not _is_address(address):
+        if address and not is_ip(address):
             raise RequestRefusal("rank 0 gave no address to meet at")
 
 
@@ -143,14 +142,6 @@ def _mesh(line: bytes) -> bytes:
     if not _MESH.fullmatch(line):
         raise RequestRefusal("rank 0 sent the mesh an unknown command")
     return line
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 NOT_MADE = (RequestRefusal, DoctorError, *UNREADABLE)

@@ -1,7 +1,6 @@
 """The JSON Schema of reports, generated from their types: each field with its sentence in fields.txt."""
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ from msgspec.inspect import DataclassType, StructType, multi_type_info
 from doctor.text.hostprogram import sections
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TOLD = sections(__file__, "fields.txt")
 _INSIDE = ("type", "types", "item_type", "item_types", "key_type", "value_type", "fields")
 
 
@@ -41,12 +41,6 @@ def _with_fields(found: Any) -> Iterator[StructType | DataclassType]:
 
 def _sentences(kind: type) -> dict[str, str]:
     """The sentence of each field, inherited ones included."""
-    told = _told()
     return {
-        name: says for each in reversed(kind.__mro__) for name, says in told.get(each.__name__, {}).items()
+        name: says for each in reversed(kind.__mro__) for name, says in _TOLD.get(each.__name__, {}).items()
     }
-
-
-@cache
-def _told() -> dict[str, dict[str, str]]:
-    return sections(__file__, "fields.txt")

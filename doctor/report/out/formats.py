@@ -52,10 +52,6 @@ def _of_envelope(usage: str, help: str, write: Callable[[Envelope], bytes], **mo
     return _format(usage, help, partial(_of_check, write), of_envelope=write, **more)
 
 
-def json_of(report: Report) -> bytes:
-    return _of_check(_json, report)
-
-
 def _of_check(write: Callable[[Envelope], bytes], report: Report) -> bytes:
     from doctor.report.files.json import check_report
 
@@ -66,6 +62,9 @@ def _json(envelope: Envelope) -> bytes:
     from doctor.report.files.envelope import as_json
 
     return as_json(envelope)
+
+
+json_of = partial(_of_check, _json)
 
 
 def _junit(envelope: Envelope) -> bytes:

@@ -23,16 +23,13 @@ from doctor.text.grouped import grouped
 from doctor.text.hostprogram import sections
 from doctor.text.nodeset import fold
 
-APART: Mapping[str, str] = {
-    "kernel-log": "kernel log",
-    "stuck-process": "processes",
-    "neighbour-fixed-wrong": "neighbours entered by hand",
-}
+_TABLE = sections(__file__, "measurements.txt")
+APART = _TABLE["apart"]
 """Checks that the line of their area does not mention: if undecided, they are listed as not tried."""
 
 
 JUDGED_BY: Mapping[str, tuple[str, ...]] = {
-    **{fact: (check,) for fact, check in sections(__file__, "measurements.txt")["judged by"].items()},
+    **{fact: (check,) for fact, check in _TABLE["judged by"].items()},
     "devices_healthy": tuple(check for vendor in VENDORS for check in vendor.sick),
 }
 """Facts that may be bad: a line mentions them only if the run has a check that judges them."""
@@ -331,10 +328,8 @@ def _connections(said: _PassedResults) -> str:
     good = pairs - {(link.source, link.target) for link in tried if link.failed}
     both = all((target, source) in good for source, target in good)
     kinds = {link.kind for link in tried}
-    ports = [f"port {said.report.plan.master_port.value}"] if "master" in kinds else []
-    ports += ["HCCL's ports"] if "hccl" in kinds else []
-    ports += ["MindSpore's ports"] if "mccl" in kinds else []
-    ports += ["ephemeral"] if "ephemeral" in kinds else []
+    names = {"master": f"port {said.report.plan.master_port.value}", **_TABLE["ports"]}
+    ports = [name for kind, name in names.items() if kind in kinds]
     possible = len(said.hosts) * (len(said.hosts) - 1)
     whole = "" if len(pairs) == possible else f"; of {possible} that there can be"
     ways = " both ways" if both else ""

@@ -9,10 +9,10 @@ from typing import Literal
 from doctor.facts.smoke import JudgedRun
 from doctor.job.framework import FRAMEWORKS
 from doctor.rules.smoke import together
-from doctor.smoke.judge.cells import tolerance, wavering
+from doctor.smoke.judge.cells import cells, tolerance, wavering
 from doctor.smoke.judge.curve import REPLICAS, expected, least_of
 from doctor.smoke.judge.link_charges import MANY_SEGMENTS
-from doctor.smoke.judge.link_stages import sent_again
+from doctor.smoke.judge.link_stages import sent_again, transfers
 from doctor.smoke.judge.loss import LARGEST, LossSummary, loss_summary
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.page import PHASES
@@ -104,16 +104,12 @@ class RunNumbers:
         run = self.run
         rates: dict[tuple[str, str], dict[str, list[float]]] = {}
         trips: dict[tuple[str, str], list[float]] = {}
-        for seat, seen in zip(run.plan.seats, run.result.ranks, strict=True):
-            members = run.plan.cells[seat.cell]
-            for pair in seen.pairs:
-                if pair.peer >= len(members) or pair.seconds <= 0 or not pair.bytes:
-                    continue
-                other = run.plan.seat(members[pair.peer]).host
-                hosts = (min(seat.host, other), max(seat.host, other))
-                sender = {"both": "", "out": seat.host, "in": other}[pair.way]
-                rates.setdefault(hosts, {}).setdefault(sender, []).append(pair.bytes / pair.seconds)
-                trips.setdefault(hosts, []).append(pair.rtt)
+        for cell in cells(run.result):
+            for here, there, said in transfers(run.plan, cell):
+                hosts = (min(here, there), max(here, there))
+                sender = {"both": "", "out": here, "in": there}[said.way]
+                rates.setdefault(hosts, {}).setdefault(sender, []).append(said.bytes / said.seconds)
+                trips.setdefault(hosts, []).append(said.rtt)
         again = {frozenset(way): 0.0 for way in rates}
         for way, (sent, repeats) in sent_again(run.result).items():
             if sent >= MANY_SEGMENTS:

@@ -52,21 +52,9 @@ def accuse_broken(cell: EndedCell, found: BrokenConnections, hang: SmokeCharge) 
     """The charge if ranks `hang` inside a collective, the network works, and connections broke before."""
     suspects, cut = found.suspects, len(found.cut)
     one = len(suspects) == 1
-    words = "connections between ranks broke during the run"
-    if one:
-        words = (
-            f"all connections of its ranks to {cut} other hosts broke during the run; "
-            "those hosts kept theirs to each other"
-        )
+    name = "broken connections of a host" if one else "broken connections"
     return SmokeCharge(
-        *worded(
-            "broken connections",
-            words=words,
-            hang=hang.summary,
-            cut=cut,
-            all=cut + len(found.intact),
-            phase=hang.phase,
-        ),
+        *worded(name, hang=hang.summary, cut=cut, all=cut + len(found.intact), phase=hang.phase),
         hosts=suspects,
         victims=tuple(seen.rank for seen in cell.living if cell.plan.seat(seen.rank).host not in suspects),
         step=hang.step,

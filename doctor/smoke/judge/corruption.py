@@ -51,9 +51,7 @@ def _golden(result: SmokeResult) -> Iterator[SmokeCharge]:
     hashes = {seen.rank: seen.started.golden for seen in result.ranks if seen.started and seen.started.golden}
     wavering = tuple(rank for rank, found in hashes.items() if len(set(found)) > 1)
     if wavering:
-        yield _product_charge(
-            hashes, wavering, "it computes one product of whole numbers differently each time", "golden-again"
-        )
+        yield _product_charge(hashes, wavering, "golden-again")
     steady = {rank: found[0] for rank, found in hashes.items() if rank not in wavering}
     if GOLDEN and GOLDEN in steady.values():
         odd, decided = tuple(rank for rank, found in steady.items() if found != GOLDEN), True
@@ -62,19 +60,18 @@ def _golden(result: SmokeResult) -> Iterator[SmokeCharge]:
     else:
         return
     if odd:
-        words = "its product of whole numbers differs from that of the other ranks"
-        yield _product_charge(hashes, odd, words, "golden", decided)
+        yield _product_charge(hashes, odd, "golden", decided)
 
 
 def _product_charge(
-    hashes: Mapping[int, tuple[str, ...]], ranks: tuple[int, ...], words: str, kind: str, decided: bool = True
+    hashes: Mapping[int, tuple[str, ...]], ranks: tuple[int, ...], kind: str, decided: bool = True
 ) -> SmokeCharge:
     right = [found[0] for rank, found in hashes.items() if rank not in ranks]
     expected = f"hash {right[0]}" if right else "the same hash each time, on all ranks"
     seen = "; ".join(dict.fromkeys(" ".join(hashes[rank][:8]) for rank in ranks[:4]))
     lines = [f"{ranks_text([rank])}: {' '.join(hashes[rank][:8])}" for rank in ranks[:32]]
     return SmokeCharge(
-        *worded("product", kind=kind, words=words, expected=expected, hashes=seen),
+        *worded(kind, expected=expected, hashes=seen),
         ranks=ranks,
         undecided=not decided,
         evidence=(Evidence("hashes of the product", "\n".join(lines)),),
@@ -122,26 +119,18 @@ def _audit(
             continue
         own_only = all(odd.get(place, {dp}) <= {dp} for place in places)
         if not transient.isdisjoint(places):
-            kind, words = "transient", "the gradient that it used is not the one that it computes again"
+            name = "transient"
         elif cell.within is not None:
             # Parameters were compared roughly: a wrong one shows on any of the ranks that share the model.
-            places, kind = replica, "gradient"
-            words = "it computes different gradients than its neighbours, or has a wrong parameter"
-        elif own_only and cell.shape.dp > 2:
-            kind = "data"
-            words = "its gradient for its own batch is wrong, and those for other replicas' batches are right"
+            places, name = replica, "gradient or parameter"
         else:
-            kind, words = (
-                "gradient",
-                "it computes different gradients than its neighbours from the same numbers",
-            )
-        decided = len(places) == 1 or (kind == "data" and places == replica)
-        yield _audit_charge(cell, step, audits, places, kind, words, decided)
+            name = "data" if own_only and cell.shape.dp > 2 else "gradient"
+        decided = len(places) == 1 or (name == "data" and places == replica)
+        yield _audit_charge(cell, step, audits, places, name, decided)
     if not transient and not odd:
         for replicas in sorted(torn):
-            words = "replicas compute different gradients from the same numbers"
             places = [place for dp in replicas for place in cell.replica(dp)]
-            yield _audit_charge(cell, step, audits, places, "gradient", words, decided=False)
+            yield _audit_charge(cell, step, audits, places, "gradients of replicas", decided=False)
 
 
 def _astray(cell: Cell, step: int) -> bool:
@@ -209,8 +198,7 @@ def _audit_charge(
     step: int,
     audits: Mapping[int, Audit],
     places: list[int],
-    kind: str,
-    words: str,
+    name: str,
     decided: bool,
 ) -> SmokeCharge:
     lines = []
@@ -223,7 +211,7 @@ def _audit_charge(
     peers = {peer for place in places for peer in cell.replica(cell.shape.dp_of(place))}
     actual = "a different gradient" if decided else "different gradients"
     return SmokeCharge(
-        *worded("audit", kind=kind, words=words, step=step, closeness=cell.closeness, actual=actual),
+        *worded(name, step=step, closeness=cell.closeness, actual=actual),
         ranks=cell.numbers(places),
         victims=cell.numbers(peers - set(places)),
         step=step,

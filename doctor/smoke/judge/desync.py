@@ -124,9 +124,7 @@ def _parameters(
         return
     replicas = len({cell.shape.dp_of(place) for place in odd})
     alone = "it is the only one" if replicas == 1 else f"{replicas} replicas are off"
-    words = "the update or the memory of one of them is wrong"
-    if decided:
-        words = f"{alone} of {cell.shape.dp}"
+    words = f"{alone} of {cell.shape.dp}" if decided else "the update or the memory of one of them is wrong"
     yield SmokeCharge(
         *worded("parameters", step=step, words=words, replicas=cell.shape.dp),
         ranks=cell.numbers(odd),

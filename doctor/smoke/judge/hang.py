@@ -167,15 +167,11 @@ def _slow(cells: Sequence[stopped_cell.EndedCell]) -> Iterator[SmokeCharge]:
     living = [seen for cell in cells for seen in cell.living]
     last = min(living, key=lambda seen: page.position if (page := stopped_cell.last_look(seen)) else 0)
     end = cells[0].result.end
-    kind = "deadline" if end.kind == "deadline" else "moved"
-    if kind == "deadline":
-        words = f"the run was not over after {end.seconds:.0f} s; it was slow and did not hang"
-    else:
-        words = f"no rank moved for {_limit(cells[0])}, and then some went on: slow, or a hang that ended"
+    name = "deadline" if end.kind == "deadline" else "moved"
     phase, step = stopped_cell.where(last)
-    now = doing(*stopped_cell.place_of(last))
+    values = {"seconds": end.seconds, "limit": _limit(cells[0]), "rank": last.rank}
     yield SmokeCharge(
-        *worded("too slow", kind=kind, words=words, rank=last.rank, doing=now, phase=phase),
+        *worded(name, **values, doing=doing(*stopped_cell.place_of(last)), phase=phase),
         hosts=stopped_cell.only_host(cells[0]) if len(cells) == 1 else (),
         victims=tuple(seen.rank for seen in living),
         step=step,

@@ -118,17 +118,9 @@ def _words(proof: _Proof, entries: Sequence[ScheduledCall], ranks: Sequence[int]
     if proof.step is None:
         moment = f"training step {sample.step}" if sample.phase == "train" else f"the {sample.phase} phase"
         until = f", in {moment} or before"
-    return {
-        "dtype": f"it entered {name} with {sample.dtype} data instead of {call.dtype}",
-        "shape": f"it entered {name} with {sample.bytes} bytes instead of {call.bytes}",
-        "peer": f"it called {name} with rank {ranks[sample.end % len(ranks)]} instead of {ranks[call.end]}",
-        "tag": f"it called {name} with tag {sample.tag} instead of {call.tag}",
-        "op": f"it called {sample.op} where its peers called {call.op}, as {name}",
-        "skip": f"it left out a collective{until}: {other}",
-        "extra": f"it called one collective too many{until}: {other}",
-        "order": other,
-        "sent": f"before it called {name}, it gave or took something with a wrong peer or tag{until}",
-    }[proof.page.kind], expected
+    values = {"sample": sample, "call": call, "name": name, "other": other, "until": until}
+    ends = {"peer": ranks[sample.end % len(ranks)], "due_peer": ranks[call.end]}
+    return phrases.MISMATCHES[proof.page.kind].format(**values, **ends), expected
 
 
 def _lapse_words(lapse: Lapse, entries: Sequence[ScheduledCall]) -> tuple[str, str]:

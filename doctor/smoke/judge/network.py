@@ -54,9 +54,7 @@ def network_charges(
         yield SmokeCharge(
             *worded("network", what=what, words=words, failed=len(blame.links), worked=worked, phase=phase),
             hosts=blame.hosts,
-            victims=tuple(
-                seen.rank for seen in cell.ranks if cell.plan.seat(seen.rank).host not in blame.hosts
-            ),
+            victims=cell.beside(blame.hosts),
             step=step,
             confidence=Confidence.CERTAIN if blame.decided or blame.common else Confidence.SUSPECT,
             evidence=tuple(_evidence(link) for link in blame.links[:_SHOWN]),
@@ -80,18 +78,12 @@ def lost_each_other(cell: EndedCell) -> SmokeCharge:
     suspects, said_by = _hosts_at_broken_ends(cell)
     lone = tuple(seen.rank for seen in cell.fallen) if not suspects and len(cell.fallen) == 1 else ()
     fallen, phase = len(cell.fallen), cell.fallen[0].phase
-    words = "ranks ended because their connections to each other broke; no process died before"
-    if len(suspects) == 1:
-        words += ", and most of them name this host"
+    name = "lost connections of a host" if len(suspects) == 1 else "lost connections"
     return SmokeCharge(
-        *worded("lost connections", words=words, fallen=fallen, all=len(cell.ranks), phase=phase),
+        *worded(name, fallen=fallen, all=len(cell.ranks), phase=phase),
         ranks=lone,
         hosts=suspects or (() if lone else only_host(cell)),
-        victims=tuple(
-            seen.rank
-            for seen in cell.ranks
-            if seen.rank not in lone and cell.plan.seat(seen.rank).host not in suspects
-        ),
+        victims=cell.others(lone) if lone else cell.beside(suspects),
         confidence=Confidence.SUSPECT,
         evidence=tuple(Evidence(f"rank {rank}", one_line(text)) for rank, text in said_by[:_SHOWN]),
         commands=COMMANDS,

@@ -12,7 +12,7 @@ from doctor.smoke.result import RankOutcome, Sample
 from doctor.text.hostprogram import sections
 
 _SAID = sections(__file__, "phrases.txt")
-_DOING, _STATES = _SAID["phases"], _SAID["states"]
+_DOING, _STATES, MISMATCHES = _SAID["phases"], _SAID["states"], _SAID["mismatches"]
 SHOWN = 3
 _FRAMES = 8
 _LINE = 300

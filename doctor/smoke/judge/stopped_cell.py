@@ -4,7 +4,7 @@ Rules are tried in the order of their certainty. The first that applies decides;
 a consequence.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -184,6 +184,10 @@ class EndedCell:
         """The rest of the cell: the victims of these ranks."""
         guilty = set(ranks)
         return tuple(seen.rank for seen in self.ranks if seen.rank not in guilty)
+
+    def beside(self, hosts: Collection[str]) -> tuple[int, ...]:
+        """The ranks on other hosts than these."""
+        return tuple(seen.rank for seen in self.ranks if self.plan.seat(seen.rank).host not in hosts)
 
 
 def cells_with(result: SmokeResult, *causes: Cause) -> Iterator[EndedCell]:

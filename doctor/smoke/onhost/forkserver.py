@@ -56,9 +56,6 @@ class ForkServer:
         self.bell, self.ring = os.pipe()
         self.kept = []  # type: list[Any]
 
-    def report(self, what: str, **words: Any) -> None:
-        _report(self.config, what, **words)
-
     def serve(self) -> None:
         die_with_parent()
         name = wanted = str(self.config["framework"])
@@ -70,11 +67,13 @@ class ForkServer:
         except BaseException as error:
             traceback.print_exc()
             words = f"{type(error).__name__}: {error}"[:2000]
-            self.report(
-                "failed", text=f"{sys.executable} cannot import {wanted}: {words}{_shadow(name, error)}"
+            _report(
+                self.config,
+                "failed",
+                text=f"{sys.executable} cannot import {wanted}: {words}{_shadow(name, error)}",
             )
             os._exit(1)
-        self.report("imported", path=sys.executable, version=version)
+        _report(self.config, "imported", path=sys.executable, version=version)
         for descriptor in (self.bell, self.ring):
             os.set_blocking(descriptor, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -86,7 +85,7 @@ class ForkServer:
         for index, seat in enumerate(self.seats):
             self.indices[self._fork(seat) if forking else self._start(index)] = index
         _close(self.seats)
-        self.report("spawned", pids={index: pid for pid, index in self.indices.items()})
+        _report(self.config, "spawned", pids={index: pid for pid, index in self.indices.items()})
         self._watch()
 
     def _watch(self) -> None:
@@ -114,9 +113,11 @@ class ForkServer:
             number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
             if pid in self.indices:
                 index = self.indices.pop(pid)
-                self.report("exit", index=index, code=code, signal=number, peak=usage.ru_maxrss * 1024)
+                _report(
+                    self.config, "exit", index=index, code=code, signal=number, peak=usage.ru_maxrss * 1024
+                )
             elif pid in self.stores:
-                self.report("store-ended", code=code, signal=number)
+                _report(self.config, "store-ended", code=code, signal=number)
 
     def _fork(self, seat: "Seat | None", store: int = -1) -> int:
         """Fork a rank, or a store: a child that holds no descriptors of the others and never returns."""

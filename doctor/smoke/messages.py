@@ -188,9 +188,8 @@ class StopCommand(AgentCommand, frozen=True, tag="stop"):
     pass
 
 
-COMMANDS: msgspec.json.Decoder[
-    StartCommand | JoinCommand | LookCommand | StacksCommand | BeatCommand | StopCommand
-] = msgspec.json.Decoder(StartCommand | JoinCommand | LookCommand | StacksCommand | BeatCommand | StopCommand)
+AnyCommand = StartCommand | JoinCommand | LookCommand | StacksCommand | BeatCommand | StopCommand
+COMMANDS: msgspec.json.Decoder[AnyCommand] = msgspec.json.Decoder(AnyCommand)
 
 
 def sample(line: PageLine) -> Sample | None:

@@ -79,17 +79,14 @@ def _stalled(cell: stopped_cell.EndedCell) -> Iterator[SmokeCharge]:
         if not proved:
             waiting = ranks_text(_waiting_for(cell, guilty))
             names = ranks_text(seen.rank for seen in guilty)
-            what = f"{waiting} wait for {names}, whose page was read only once: that proves nothing"
-            yield _nobody(cell, "unproved", what, guilty)
+            yield replace(_nobody(cell, "one look", guilty, waiting=waiting, names=names), hosts=())
         for hosts, here in stopped_cell.by_host(cell.plan, proved):
             yield _outside(cell, hosts, here, guilty)
     elif stall.kind == "alone" and cell.shape.world == 1:
-        what = "it stands still, and no other rank is there to wait for: what it computes does not end"
-        found = _nobody(cell, "outside", what, cell.living)
+        found = _nobody(cell, "the only rank", cell.living)
         yield replace(found, ranks=(cell.ranks[0].rank,), victims=(), confidence=Confidence.CERTAIN)
     elif stall.kind == "alone":
-        what = "all ranks stand still and none waits in a collective: what they compute does not end"
-        yield _nobody(cell, "outside", what, cell.living)
+        yield _nobody(cell, "all stand still", cell.living)
     elif stall.kind == "inside":
         yield from _inside(cell)
 
@@ -104,13 +101,13 @@ def _inside(cell: stopped_cell.EndedCell) -> Iterator[SmokeCharge]:
     what = f"{ranks_text(within)} {are} inside {call_words(first)} and it does not end"
     hosts = {host for seen in sinks for host in _members_on(cell, seen, calls[seen.rank])}
     if len(hosts) == 1:
-        found = _nobody(cell, "inside", f"{what}; all of its members are on this host", sinks)
+        found = _nobody(cell, "inside", sinks, words=f"{what}; all of its members are on this host")
         yield replace(found, hosts=tuple(hosts), confidence=Confidence.STRONG)
     elif failing_network(cell):
         yield from network_charges(cell, what, *stopped_cell.where(sinks[0]))
     else:
         known = "the hosts reach each other" if cell.result.mesh else "the network was not tested meanwhile"
-        found = _nobody(cell, "inside", f"{what}; {known}, and no single rank is behind", sinks)
+        found = _nobody(cell, "inside", sinks, words=f"{what}; {known}, and no single rank is behind")
         broken = broken_connections(cell)
         yield accuse_broken(cell, broken, replace(found, summary=what)) if broken.cut else found
 
@@ -146,12 +143,13 @@ def _outside(
     )
 
 
-def _nobody(cell: stopped_cell.EndedCell, kind: str, words: str, ranks: Sequence[RankOutcome]) -> SmokeCharge:
+def _nobody(
+    cell: stopped_cell.EndedCell, name: str, ranks: Sequence[RankOutcome], **values: str
+) -> SmokeCharge:
     phase, step = stopped_cell.where(ranks[0])
-    expected = "the collective ends" if kind == "inside" else "every rank goes on"
     return SmokeCharge(
-        *worded("nobody", kind=kind, words=words, expected=expected, limit=_limit(cell), phase=phase),
-        hosts=() if kind == "unproved" else stopped_cell.only_host(cell),
+        *worded(name, **values, limit=_limit(cell), phase=phase),
+        hosts=stopped_cell.only_host(cell),
         victims=tuple(seen.rank for seen in cell.living),
         step=step,
         confidence=Confidence.SUSPECT,

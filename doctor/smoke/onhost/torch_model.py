@@ -130,7 +130,7 @@ class Model(framework.Model):
             x = x + (self._attention if block == "attention" else self._inner)(x, layer)
         if stage < self.last:
             return x
-        x = _fan_out(self._norm(x, "last"), self.comm)
+        x = _through(_FanOut, self._norm(x, "last"), self.comm)
         logits = (x @ self.parts["embedding"].T).flatten(0, 1)
         losses: Tensor = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
             logits, sample.labels.flatten(), self.first, self.beyond, self.comm
@@ -141,22 +141,22 @@ class Model(framework.Model):
     def _embedded(self, tokens: Tensor) -> Tensor:
         own = (tokens >= self.first) & (tokens < self.beyond)
         rows = functional.embedding((tokens - self.first) * own, self.parts["embedding"]) * own[..., None]
-        return _fan_in(rows, self.comm) + self.parts["positions"]
+        return _through(_FanIn, rows, self.comm) + self.parts["positions"]
 
     def _attention(self, x: Tensor, layer: int) -> Tensor:
         """Attention over the heads that this rank has."""
         sequences, length, _ = x.shape
-        y = _fan_out(self._norm(x, f"{layer}.attention"), self.comm)
+        y = _through(_FanOut, self._norm(x, f"{layer}.attention"), self.comm)
         qkv = (y @ self.parts[f"{layer}.qkv"].T).view(sequences, length, 3, self.heads, WIDTH // HEADS)
         query, key, value = qkv.permute(2, 0, 3, 1, 4)
         weights = torch.softmax(query @ key.transpose(-1, -2) / math.sqrt(WIDTH // HEADS), -1)
         heads = (weights @ value).transpose(1, 2).reshape(sequences, length, -1)
-        return _fan_in(heads @ self.parts[f"{layer}.out"].T, self.comm)
+        return _through(_FanIn, heads @ self.parts[f"{layer}.out"].T, self.comm)
 
     def _inner(self, x: Tensor, layer: int) -> Tensor:
-        y = _fan_out(self._norm(x, f"{layer}.inner"), self.comm)
+        y = _through(_FanOut, self._norm(x, f"{layer}.inner"), self.comm)
         inner = functional.gelu(y @ self.parts[f"{layer}.up"].T)
-        return _fan_in(inner @ self.parts[f"{layer}.down"].T, self.comm)
+        return _through(_FanIn, inner @ self.parts[f"{layer}.down"].T, self.comm)
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
         scale, shift = self.parts[f"{name}.scale"], self.parts[f"{name}.shift"]
@@ -215,11 +215,6 @@ class _CrossEntropy(torch.autograd.Function):
         return off * gradients[0][:, None], None, None, None, None
 
 
-def _fan_out(x: Tensor, comm: Comm) -> Tensor:
-    out: Tensor = _FanOut.apply(x, comm)  # type: ignore[no-untyped-call]
-    return out
-
-
-def _fan_in(x: Tensor, comm: Comm) -> Tensor:
-    out: Tensor = _FanIn.apply(x, comm)  # type: ignore[no-untyped-call]
+def _through(kind: type[torch.autograd.Function], x: Tensor, comm: Comm) -> Tensor:
+    out: Tensor = kind.apply(x, comm)  # type: ignore[no-untyped-call]
     return out

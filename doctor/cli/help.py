@@ -9,6 +9,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from doctor.cli.typed_value import OwnValues
+from doctor.text.grouped import grouped
 from doctor.text.hostprogram import sections
 from doctor.text.speech import sign, t
 from doctor.text.wrap import cells, padded, wrap
@@ -129,13 +130,11 @@ def _write_title(title: str, formatter: Any) -> None:
 
 def _write_entries(command: Any, context: Any, formatter: Any, usual: str = "") -> None:
     """All options, or the usual ones and the arguments."""
-    panels: dict[str, list[tuple[str, str]]] = {}
     found = entries(command, context)
     if usual:
         found = [each for each in found if not each.is_option or each.names[-1] in usual.split()]
     wide = min(max(len(each.usage) for each in found), WIDEST)
-    for each in found:
-        panels.setdefault(each.panel, []).append((f"{each.usage:<{wide}}", t(each.help)))
+    panels = grouped((each.panel, (f"{each.usage:<{wide}}", t(each.help))) for each in found)
     for panel, rows in panels.items():
         _write_title(panel, formatter)
         _write_rows(rows, formatter)

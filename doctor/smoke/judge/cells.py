@@ -12,6 +12,7 @@ from doctor.smoke.events import Audit, BatchHashes, RankStart, Sums, TrainStep
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.result import RankOutcome, SmokeResult
+from doctor.text.grouped import grouped
 
 NOT_ARITHMETIC = ("python", "numpy")
 """Versions that do not change what torch computes."""
@@ -101,11 +102,9 @@ def vote(values: Mapping[int, Hashable]) -> Vote | None:
 
 def vote_of_most(cell: Cell, values: Mapping[int, str], basis: Mapping[int, Hashable | None]) -> Vote | None:
     """The vote of the largest group with an equal basis. Voters on one host alone are no majority."""
-    groups: dict[Hashable, dict[int, str]] = defaultdict(dict)
-    for place, value in values.items():
-        if basis[place] is not None:
-            groups[basis[place]][place] = value
-    most = max(groups.values(), key=len, default={})
+    known = ((basis[place], (place, value)) for place, value in values.items() if basis[place] is not None)
+    largest = max(grouped(known).values(), key=len, default=[])
+    most = dict(largest)
     found = vote(most)
     if found and found.decided:
         host = cell.shape.host_of

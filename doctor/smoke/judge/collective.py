@@ -108,9 +108,7 @@ def _guilt(members: list[int], wrongs: list[WrongResult], every: list[WrongResul
 
 def _contribution(members: list[int], wrongs: list[WrongResult]) -> Guilt:
     """The guilt if all members hold a wrong result: one part, left out or added twice, may explain all."""
-    suspects = set(members)
-    for wrong in wrongs:
-        suspects &= _explaining(members, wrong)
+    suspects = set(members).intersection(*(_explaining(members, wrong) for wrong in wrongs))
     if len(suspects) == 1:
         words = "its part is missing in the result of a collective, or was added twice"
         return Guilt(tuple(suspects), words, confidence=Confidence.STRONG)

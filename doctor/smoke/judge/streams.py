@@ -225,10 +225,8 @@ def _inside(cell: Cell, values: Mapping[int, str], step: int, right: int | None)
 
 
 def _between(cell: Cell, values: Mapping[int, str], step: int, right: int | None) -> dict[int, StreamTurn]:
-    owners: dict[str, set[int]] = defaultdict(set)
-    for place, value in values.items():
-        owners[value].add(cell.shape.dp_of(place))
-    same = {value for value, replicas in owners.items() if len(replicas) > 1}
+    owners = grouped((value, cell.shape.dp_of(place)) for place, value in values.items())
+    same = {value for value, replicas in owners.items() if len({*replicas}) > 1}
     story = "drew the same random numbers as another replica"
     return {place: StreamTurn(step, right, story, False) for place, value in values.items() if value in same}
 

@@ -50,13 +50,12 @@ def rebuilt(command: str) -> str | None:
         scan, file = rebuilt(compared[1]), "".join(shlex.split(compared[2]))
         return command if scan and _is_known_hosts(file) else None
     knocks = command.endswith(_OPEN)
+    bare = command.removesuffix(_OPEN)
     try:
-        words = shlex.split(command.removesuffix(_OPEN))
+        words = shlex.split(bare)
     except ValueError:
         return None
-    if not words or shlex.join(words) != command.removesuffix(
-        _OPEN
-    ):  # then a part of it has a meaning to the shell
+    if not words or shlex.join(words) != bare:  # then a part of it has a meaning to the shell
         return None
     if words[0] == "ssh" and not knocks:
         return _over_ssh(words[1:])

@@ -102,9 +102,7 @@ def _asked(number: str, form: str, environ: Mapping[str, str]) -> bytes:
     own = {name: value for name, value in own_environment(environ).items() if not name.startswith("SQUEUE_")}
     argv = ["squeue", "--noheader", "--states=all", f"--jobs={number}", form]
     try:
-        asked = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, env=own, check=False
-        )
+        asked = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, env=own)
     except FileNotFoundError:
         raise SqueueRefusal("there is no squeue on the PATH") from None
     except OSError as error:
@@ -125,9 +123,7 @@ def scontrol(what: str, names: str, environ: Mapping[str, str], seconds: float) 
     argv = ["scontrol", "show", what, names, "-o"]
     own = own_environment(environ)
     try:
-        asked = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, env=own, check=False
-        )
+        asked = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, env=own)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return asked.stdout.decode("utf-8", "replace")

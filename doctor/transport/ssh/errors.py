@@ -39,30 +39,19 @@ def login_refused(
     """
     keys = f"offered {', '.join(offered)}" if offered else "there was no key to offer"
     left_out = f"; not usable: {', '.join(unusable)}" if unusable else ""
-    methods = f"; the server allows {', '.join(quoted(m, 40) for m in allowed[:8])}" if allowed else ""
+    methods = f"; the server allows {_few(allowed)}" if allowed else ""
     tail = f" ({quoted(server)})" if server else ""
-    commands = [to.ssh("-v")]
-    remedy = (
-        "Put the public key into the host's ~/.ssh/authorized_keys, or name the right key (-i) or --user."
-    )
     if locked:
-        remedy = "Load the key that has a passphrase into an agent. " + remedy
-        commands = [f"ssh-add {shlex.join(locked)}", *commands]
+        name = "key with a passphrase refused"
     elif "too many" in server.lower():
-        remedy = "Offer only the right key: -i FILE, or IdentityFile with IdentitiesOnly in ~/.ssh/config."
+        name = "too many keys refused"
     elif allowed and "publickey" not in allowed:
-        remedy = "Switch PubkeyAuthentication on in the host's sshd_config: passwords are never sent."
-    elif not offered:
-        remedy = "Make a key and install it on the host, or name one (-i), or load it into an agent."
-        commands = ["ssh-keygen -t ed25519", f"ssh-copy-id {shlex.quote(f'{to.user}@{to.name}')}", *commands]
-    remedy = _only_ssh(others, "give it a key, or make ssh log in first (kinit, or ssh-add -s)") + remedy
-    return CannotReach(
-        UnreachedKind.AUTH,
-        f"Login as {to.user} refused: {keys}{left_out}{methods}{tail}.",
-        remedy,
-        commands,
-        by_ssh=others,
-    )
+        name = "no keys allowed"
+    else:
+        name = "key refused" if offered else "no key"
+    values = {"account": shlex.quote(f"{to.user}@{to.name}"), "locked": shlex.join(locked)}
+    values["only"] = _only_ssh(others, "give it a key, or make ssh log in first (kinit, or ssh-add -s)")
+    return replace(cannot(name, "", to, said=f"{keys}{left_out}{methods}{tail}", **values), by_ssh=others)
 
 
 def _only_ssh(keywords: Sequence[str], instead: str) -> str:
@@ -70,38 +59,24 @@ def _only_ssh(keywords: Sequence[str], instead: str) -> str:
     return f"Doctor's own SSH does not have {names} of ssh_config: {instead}. " if keywords else ""
 
 
+def _few(methods: Sequence[str]) -> str:
+    return ", ".join(quoted(method, 40) for method in methods[:8])
+
+
 def second_factor(to: Destination, key: str, allowed: Sequence[str], others: Sequence[str]) -> CannotReach:
-    return CannotReach(
-        UnreachedKind.AUTH,
-        f"Login as {to.user}: the server accepted the key {key}, but also wants "
-        f"{', '.join(quoted(m, 40) for m in allowed[:8])}.",
-        _only_ssh(others, "a login that is already open there does not count")
-        + "Let this key suffice (AuthenticationMethods in the host's sshd_config): nobody is here to answer.",
-        [to.ssh("-v")],
-        by_ssh=others,
-    )
+    only = _only_ssh(others, "a login that is already open there does not count")
+    return replace(cannot("second factor", "", to, key=key, wants=_few(allowed), only=only), by_ssh=others)
 
 
 def key_unknown(
     to: Destination, key: PresentedKey, known_hosts: str, only_authority: bool, others: Sequence[str]
 ) -> CannotReach:
-    place = f"{f'-p {to.port} ' if to.port != 22 else ''}{shlex.quote(to.address)}"
-    summary = "The host key is not known"
-    if only_authority:
-        summary += ": the host is known only by a certificate authority, which is not supported"
-    return CannotReach(
-        UnreachedKind.KEY_UNKNOWN,
-        f"{summary}.",
-        _only_ssh(others, "the key must be in a file of known hosts")
-        + "Compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), "
-        "then accept it: connect once by hand, or --accept-new.",
-        [
-            *([] if others else [to.ssh()]),
-            f"ssh-keyscan {place} >> {shlex.quote(known_hosts)}   # compare it first",
-        ],
-        str(key),
-        [*others, *(["@cert-authority"] if only_authority else [])],
-    )
+    at = f"{f'-p {to.port} ' if to.port != 22 else ''}{shlex.quote(to.address)}"
+    values = {"at": at, "file": shlex.quote(known_hosts), "login": to.ssh()}
+    values["only"] = _only_ssh(others, "the key must be in a file of known hosts")
+    why = cannot("only an authority known" if only_authority else "key unknown", str(key), to, **values)
+    by_ssh = [*others, *(["@cert-authority"] if only_authority else [])]
+    return replace(why, commands=why.commands[1 if others else 0 :], by_ssh=by_ssh)
 
 
 def key_changed(

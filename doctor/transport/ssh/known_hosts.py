@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import contextlib
 import fcntl
 import hmac
 import os
@@ -138,11 +138,9 @@ class _Book:
 
     def add(self, entry: KnownHost) -> None:
         if entry.names.startswith("|1|"):
-            try:
+            with contextlib.suppress(ValueError):
                 _, _, salt, digest = entry.names.split("|")
                 self._hashed.append((base64.b64decode(salt), base64.b64decode(digest), entry))
-            except (ValueError, binascii.Error):
-                return
         elif any(character in entry.names for character in "*?!"):
             self._patterns.append(entry)
         else:
@@ -176,19 +174,11 @@ def _parse(line: str, file: str, number: int) -> KnownHost | None:
     words = line.split()
     if not words or words[0].startswith("#"):
         return None
-    mark = KeyMark.NONE
-    if words[0].startswith("@"):
-        try:
-            mark = KeyMark(words.pop(0))
-        except ValueError:
-            return None
-    if len(words) < 3:
-        return None
-    try:
-        key = base64.b64decode(words[2], validate=True)
-    except (ValueError, binascii.Error):
-        return None
-    return KnownHost(words[0], words[1], key, mark, file, number)
+    with contextlib.suppress(ValueError):  # an unknown mark, too few words, or no base64
+        mark = KeyMark(words.pop(0) if words[0].startswith("@") else "")
+        names, kind, key, *_ = words
+        return KnownHost(names, kind, base64.b64decode(key, validate=True), mark, file, number)
+    return None
 
 
 def _matches(patterns: str, name: str) -> bool:

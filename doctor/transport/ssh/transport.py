@@ -41,7 +41,7 @@ class SshTransport(ThreadedTransport):
                 link = door.link
                 if link is None or link.full or not link.alive():
                     with self._starts:
-                        link = self._jumps.connect(door, turn.begin)
+                        link = self._jumps.connect(door, door.settings.jumps, turn.begin)
                 try:
                     return link.start(command, turn.left())
                 except paramiko.ChannelException as refused:
@@ -119,17 +119,14 @@ class Jumps:
         self._lock = threading.Lock()
         self._jumps: dict[tuple[str, ...], _Jump] = {}
 
-    def connect(self, door: HostConnection, begin: Begin) -> SshConnection:
-        """Through its jump hosts if it has any; `begin` starts the host's time. Raises CannotReach."""
-        return self._onwards(door, door.settings.jumps, begin)
-
     def drop(self) -> None:
         with self._lock:
             jumps = list(self._jumps.values())
         for jump in jumps:
             jump.door.drop()
 
-    def _onwards(self, door: HostConnection, hops: tuple[str, ...], begin: Begin) -> SshConnection:
+    def connect(self, door: HostConnection, hops: tuple[str, ...], begin: Begin) -> SshConnection:
+        """Through its jump hosts if it has any; `begin` starts the host's time. Raises CannotReach."""
         if not hops:
             return door.connect(self._shared, None, begin())
         jump = self._jump(hops, begin)
@@ -145,7 +142,7 @@ class Jumps:
             link = jump.door.link
             if link is None or not link.alive():
                 try:
-                    self._onwards(jump.door, jump.before, begin)
+                    self.connect(jump.door, jump.before, begin)
                 except CannotReach as why:
                     jump.failed = (
                         why if why.kind is UnreachedKind.JUMP else ssh_errors.jump_failed(hops[-1], why)

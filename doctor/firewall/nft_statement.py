@@ -74,9 +74,7 @@ def _verdict_map(body: Any, sets: Mapping[str, NamedSet]) -> list[rules.Step]:
     elements = []
     otherwise = rules.RuleVerdict(rules.VerdictKind.CONTINUE)
     for member in listed.elements:
-        if not isinstance(member, list) or len(member) != 2:
-            return _anything("a verdict map that was not understood")
-        verdict = read_verdict(member[1])
+        verdict = read_verdict(member[1]) if isinstance(member, list) and len(member) == 2 else None
         if verdict is None:
             return _anything("a verdict map that was not understood")
         if member[0] == "*":

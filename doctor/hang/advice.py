@@ -30,7 +30,8 @@ _COMPARE = "compare what each rank gives to that call: sizes, types, src, group"
 _OF_HOST = {Cause.KERNEL, Cause.STORAGE, Cause.GONE}
 """Causes that may be of the host, whatever runs there."""
 _AGAIN = "look again with --for 60: a rank that is still at the same line then is the one to look at"
-_DO = sections(__file__, "advice.txt")["causes"]
+_TOLD = sections(__file__, "advice.txt")
+_DO, _NEXT = _TOLD["causes"], _TOLD["next time"]
 _CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.FROZEN, Cause.KERNEL}
 
 
@@ -152,12 +153,10 @@ def _commands(
     if each.cause is Cause.GONE and lost:
         boot = "-b -1 " if lost.started is not None else ""
         yield reach.on(each.host, f"journalctl {boot}-n 50 --no-pager")
-    if each.pid is None or each.cause is Cause.ENDED:
+    if each.pid is None or each.cause in (Cause.ENDED, Cause.MISMATCH):
         return
     if each.cause is Cause.STOPPED and (each.by or each.key in job.bound):
         yield reach.on(each.host, f"kill -CONT {each.by or each.pid}")
-    elif each.cause is Cause.MISMATCH:
-        return
     elif each.cause is Cause.FROZEN:
         yield reach.on(each.host, f"cat /proc/{each.pid}/cgroup")
     elif each.cause in (Cause.KERNEL, Cause.STORAGE):
@@ -186,20 +185,11 @@ def _next_time(judgement: Judgement, job: RunningJob) -> tuple[str, ...]:
     named, stacks = judgement.named, judgement.rights and judgement.rights.stacks
     looks = [rank.b for rank in job.ranks]
     differ = any(each.cause is Cause.MISMATCH for each in named) and not judgement.finding.do
-    own = () if stacks else ("PYTHONFAULTHANDLER=1: then kill -ABRT prints the stack of each thread",)
+    own = () if stacks else (_NEXT["STACKS"],)
     if named and not differ and not any(each.cause in (Cause.LAST, Cause.BEHIND) for each in named):
         return own
     if any(map(threads.uses_npu, looks)):
-        return (
-            *own,
-            "TORCH_HCCL_STATUS_SAVE_ENABLE=1 TORCH_HCCL_STATUS_SAVE_PATH=/shared/status",
-            "leave HCCL_DFS_CONFIG as it is: its heartbeat names the rank in plog",
-        )
+        return (*own, _NEXT["NPU STATUS"], _NEXT["NPU HEARTBEAT"])
     if any(map(threads.uses_device, looks)):
-        return (
-            *own,
-            "TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DESYNC_DEBUG=1",
-            "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/shared/fr_ TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_",
-        )
-    detail = "TORCH_DISTRIBUTED_DEBUG=DETAIL, in one slower run: it names collectives that differ"
-    return (*own, *((detail,) if differ else ()))
+        return (*own, _NEXT["RECORDER"], _NEXT["RECORDER FILES"])
+    return (*own, *((_NEXT["DETAIL"],) if differ else ()))

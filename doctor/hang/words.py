@@ -26,15 +26,13 @@ def who(culprits: Iterable[HangCulprit]) -> str:
     all_of = tuple(culprits)
     hosts = fold(dict.fromkeys(each.host for each in all_of))
     ranks = [each.rank for each in all_of if each.rank is not None]
-    if len(all_of) == 1:
-        only = all_of[0]
-        if only.rank is None and only.pid is None:
-            return hosts
-        if only.rank is None:
-            return f"process {only.pid} on {hosts}" if only.pid is not None else f"a rank on {hosts}"
-        return f"rank {only.rank} on {hosts}" + (f" (pid {only.pid})" if only.pid is not None else "")
     if all(each.rank is None and each.pid is None for each in all_of):
         return hosts
+    if len(all_of) == 1:
+        only = all_of[0]
+        if only.rank is None:
+            return f"process {only.pid} on {hosts}"
+        return f"rank {only.rank} on {hosts}" + (f" (pid {only.pid})" if only.pid is not None else "")
     named = ranks_text(ranks, most=MOST) if len(ranks) == len(all_of) else f"{len(all_of)} ranks"
     return f"{named} on {hosts}"
 

@@ -34,6 +34,8 @@ BACK = 0.1
 """The share of the time that is kept for answers to arrive."""
 ENDS, MOST_ENDS = 8.0, 512
 """Seconds for the question about connections that lead to no rank, and the most of these."""
+_OF_LOOKS = ("names", "at", "apart", "root", "stacks", "ages", "addresses", "unplugged", "loose")
+"""What the end of the looks tells of the host."""
 ARMING = 10.0
 """Seconds for py-spy to reach a host after its ranks are found. Longer delays shorten the look."""
 
@@ -95,25 +97,19 @@ class LookHost(RemoteAgent):
         elif self.looking:
             unread.append(self.lost or "it did not answer in time while its processes were looked at")
         everybody = self.with_looks()
+        unseen = {"addresses": found.addresses, "ages": False}
+        shown: dict[str, Any] = {name: getattr(seen, name) for name in _OF_LOOKS} if seen else unseen
         return redacted(
             HostEvidence(
                 host=self.host,
                 members=tuple(member for member in everybody if not member.words),
                 starters=tuple(member for member in everybody if member.words),
                 may_be=found.may_be,
-                names=seen.names if seen else (),
-                at=seen.at if seen else 0.0,
-                apart=seen.apart if seen else 0.0,
-                root=bool(seen and seen.root),
-                stacks=seen.stacks if seen else "",
                 lacks="" if seen and seen.stacks else self.lacks,
-                ages=bool(seen and seen.ages),
-                addresses=seen.addresses if seen else found.addresses,
                 unread=tuple(unread)[:64],
                 libraries=tuple(self.libraries),
-                unplugged=seen.unplugged if seen else (),
                 ends=self.half_open,
-                loose=seen.loose if seen else (),
+                **shown,
             )
         )
 

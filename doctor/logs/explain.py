@@ -32,7 +32,7 @@ from doctor.logs.search import LogSearch, in_folders, read_a_job
 from doctor.logs.symptoms.match import Matcher, matcher_of
 from doctor.model import MissingFact
 from doctor.report.out.pages import show_page, terminal_of, write_page
-from doctor.stage import Stage
+from doctor.stage import Stage, Tell
 from doctor.text.announce import announce
 from doctor.text.redact import redact
 from doctor.text.terminal import put
@@ -163,7 +163,9 @@ def _read(
     given: list[Path | BinaryIO] = [sys.stdin.buffer if path == STDIN else Path(path) for path in paths]
     if pasted:
         given.append(io.BytesIO(pasted.encode("utf-8", "surrogateescape")))
-    with _ReadingLine(request) as line:
+    drawn = progress_line(request.outputs)
+    line = _ReadingLine(drawn)
+    try:
         return read(
             given,
             matcher,
@@ -173,13 +175,15 @@ def _read(
             seen=line.seen,
             moved=None if request.outputs.quiet else line.moved,
         )
+    finally:
+        drawn.clear()
 
 
 class _ReadingLine:
     """The progress of reading: the file, and how much of everything was read."""
 
-    def __init__(self, request: Request) -> None:
-        self._line = progress_line(request.outputs)
+    def __init__(self, line: Tell) -> None:
+        self._line = line
         self._files = self._done = self._of = 0
         self._name = ""
 
@@ -196,12 +200,6 @@ class _ReadingLine:
         of = f" of {self._of / MEGA:,.1f}" if self._of else ""
         says = f"{self._done / MEGA:,.1f}{of} MB  file {self._files:,}: {self._name}"
         self._line(Stage("logs", says, self._done, self._of, moves=self._files, patient=True))
-
-    def __enter__(self) -> _ReadingLine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._line.clear()
 
 
 def _known_job(request: Request, wishes: LogWishes) -> JobFacts:

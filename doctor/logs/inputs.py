@@ -59,9 +59,7 @@ def given(words: Sequence[str], *, piped: bool = False) -> LogInputs:
 def refuse_inputs(paths: Sequence[str]) -> None:
     """Refuse a rank table, a hostfile, an inventory or a recording, and name the right command for it."""
     for path in paths:
-        if path == STDIN:
-            continue
-        if os.path.isfile(path):
+        if path != STDIN:
             _refuse_input(path)
 
 

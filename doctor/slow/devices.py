@@ -11,6 +11,7 @@ from doctor.facts.ascend.npu_smi_card import NPU_PACE
 from doctor.facts.ascend.npus import NPUS
 from doctor.facts.device_pace import DevicePace
 from doctor.facts.nvidia.gpus import GPU_PACE, GPU_PROCESSES
+from doctor.text.grouped import grouped
 
 Owners = Iterable[tuple[Any, int]]
 """The key of a device in the answer about its pace, and a process that uses it."""
@@ -38,9 +39,7 @@ class DeviceSource:
         """Name, pace and processes of each device. Raises UnreadableOutput."""
         one, _, other = text.partition(MARKED)
         paces: Mapping[Any, DevicePace] = self.pace.parse(Capture(self.pace.name, 0, one))
-        pids: dict[Any, set[int]] = {}
-        for device, pid in self.owners(self.processes.parse(Capture(self.processes.name, 0, other))):
-            pids.setdefault(device, set()).add(pid)
+        pids = grouped(self.owners(self.processes.parse(Capture(self.processes.name, 0, other))))
         for number, (device, pace) in enumerate(paces.items()):
             name = device if isinstance(device, int) else number
             yield f"{self.vendor.thing} {name}", pace, frozenset(pids.get(device, ()))

@@ -15,12 +15,10 @@ _JOINED = late(rf"(?<=[{_CLOSING}])\n|\n(?=[{_OPENING}])|(?<=[{_WIDE}])\n(?=[{_W
 
 def wrap(text: str, width: int) -> list[str]:
     """The lines of the text. A word that is longer than a line stays whole: it may be a path or a command."""
-    from rich.cells import cell_len  # imported only to show a page
-
     lines, line = [], ""
     for space, piece in _PIECE.findall(text):
         longer = line + (" " if space and line else "") + piece
-        if line and cell_len(longer) > width:
+        if line and cells(longer) > width:
             lines.append(line)
             line = piece
         else:
@@ -50,7 +48,7 @@ def padded(text: str, width: int) -> str:
 def cells(text: str) -> int:
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len
+    from rich.cells import cell_len  # imported only to show a page
 
     return cell_len(text)
 

@@ -234,18 +234,17 @@ def _loading(member: JobMember, helpers: Sequence[JobMember], apart: float, rank
     worker = min(at_work, key=lambda each: (own[each.pid].works, own[each.pid].unproved, each.pid))
     frames = places.frames_of(worker.b) or places.frames_of(worker.a)
     at = places.user_frame(frames)
-    where = (
-        f" in {at.name.rpartition('.')[2]}, {places.place_of(at)}" if at and not own[worker.pid].place else ""
-    )
+    its = own[worker.pid]
+    where = f" in {places.short(at.name)}, {places.place_of(at)}" if at and not its.place else ""
     return Activity(
-        own[worker.pid].cause if own[worker.pid].cause in (Cause.FORK, Cause.STOPPED) else Cause.LOADER,
-        f"{says}: worker {worker.pid} {own[worker.pid].words}{where}",
-        works=own[worker.pid].works,
-        unproved=own[worker.pid].unproved,
+        its.cause if its.cause in (Cause.FORK, Cause.STOPPED) else Cause.LOADER,
+        f"{says}: worker {worker.pid} {its.words}{where}",
+        works=its.works,
+        unproved=its.unproved,
         certain=bool(frames),
         place=places.place_of(at),
         frames=places.shown_frames(frames),
-        held=own[worker.pid].held,
+        held=its.held,
         pid=worker.pid,
     )
 

@@ -16,7 +16,8 @@ from doctor.live.wires import is_lossy
 from doctor.text.hostprogram import sections
 
 _BY = {name: tuple(words.split()) for name, words in sections(__file__, "waiting.txt")["names"].items()}
-_DO = sections(__file__, "do.txt")["do"]
+_TOLD = sections(__file__, "do.txt")
+_DO, _SAYS = _TOLD["do"], _TOLD["waits"]
 _BY["storage"] += _BY["dead storage"]
 _BY["network"] += _BY["local"]
 _NO_ANSWER = "a file system that does not answer"
@@ -103,12 +104,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         words = f"waits for a lock on a file{_named_files(look)}"
         return Activity(Cause.LOCK, words, certain=bool(frames), polls=True)
     if threads.in_kernel(look, _BY["opens pipe"]):
-        return Activity(
-            Cause.PIPE,
-            "waits for somebody to open the other end of a pipe",
-            certain=bool(frames),
-            do=_DO["opens"],
-        )
+        return Activity(Cause.PIPE, _SAYS["opens"], certain=bool(frames), do=_DO["opens"])
     if threads.in_kernel(look, _BY["storage"]):
         what = _NO_ANSWER if threads.in_kernel(look, _BY["dead storage"]) else "storage"
         return Activity(Cause.STORAGE, f"waits for {what}{_named_files(look)}")
@@ -132,11 +128,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         return _local_answer(main.asks)
     if threads.in_kernel(look, _BY["reads pipe"]):
         fills = ", which its parent or another rank may fill" if started_beside(frames) else ""
-        what = (
-            "waits for an item of a queue between processes"
-            if _gets(frames)
-            else "reads a pipe that stays empty"
-        )
+        what = _SAYS["queue" if _gets(frames) else "pipe"]
         return Activity(Cause.PIPE, f"{what}{fills}", unproved=bool(fills))
     reads_child = threads.polls(main) and _talks(frames, ("/subprocess.py",))
     if reads_child or ("do_wait" in waits and "futex" not in waits):
@@ -145,8 +137,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         if holder := _gil_holder(member):
             return Activity(Cause.GIL, f"waits for the GIL, which another thread of it holds at {holder}")
         if threads.shares(main) and started_beside(frames):
-            words = "waits for a lock of multiprocessing, which another rank may hold"
-            return Activity(Cause.LOCK, words, unproved=True, polls=True)
+            return Activity(Cause.LOCK, _SAYS["other rank"], unproved=True, polls=True)
         return _lock(look, frames) if frames else Activity(Cause.LOCK, "waits for a lock or another thread")
     if _types(look, main, frames):
         return Activity(Cause.TYPES, "waits for somebody to type")
@@ -154,8 +145,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     others = next(elsewhere(member, look, ranks), None)
     talks = _talks(frames) if frames else threads.polls(main)
     if "put" in {each.name for each in frames[: user_index(frames)]} and _talks(frames, _BY["managers"]):
-        words = "waits to put an item into a full queue of a manager"
-        return Activity(Cause.QUEUE, words, unproved=True, do=_DO["takes out"])
+        return Activity(Cause.QUEUE, _SAYS["manager"], unproved=True, do=_DO["takes out"])
     if not peer and ((main and main.asks) or threads.in_kernel(look, _BY["local"])):
         return _local_answer(main.asks if main else ())
     if peer or threads.in_kernel(look, _BY["network"]) or (others and talks):
@@ -163,8 +153,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     if frames and talks and threads.polls(main) and not _talks(frames, (_LOOP,)):
         return Activity(Cause.INPUT, "waits for another process to answer", unproved=True)
     if threads.polls(main) and frames and f"{_LOOP}base_events.py" in frames[min(1, len(frames) - 1)].file:
-        words = "waits in its asyncio loop, which is idle, for an event or a task"
-        return Activity(Cause.AWAITS, words, do=_DO["awaited"])
+        return Activity(Cause.AWAITS, _SAYS["loop"], do=_DO["awaited"])
     if threads.polls(main):
         return Activity(Cause.INPUT, "waits for input")
     if name := kernel_function(member):
@@ -203,8 +192,7 @@ def _lock(look: Look | None, frames: Sequence[Frame]) -> Activity:
     pool = [each for each in stacks if _in_pool(each, "/thread.py")]
     nested = pool and all(_in_pool(each[: user_index(each)], "/_base.py") for each in (frames, *pool))
     if nested and len(stacks) <= len(pool) + 1:  # the main thread, and no other that may end a task
-        words = "waits for a task of a pool of threads, which all wait for tasks of it"
-        return Activity(Cause.LOCK, words, certain=True, do=_DO["pool"])
+        return Activity(Cause.LOCK, _SAYS["pool"], certain=True, do=_DO["pool"])
     held = _may_hold(frames, others, look)
     if held and (own := user_frame(held.frames)):
         shown = tuple(filter(None, (user_frame(frames), own)))
@@ -219,11 +207,9 @@ def _lock(look: Look | None, frames: Sequence[Frame]) -> Activity:
             words = f"{words}, and {pipe.words}"
         return Activity(Cause.LOCK, words, certain=True, place=here, frames=shown, do=do)
     if threads.shares(threads.main(look)):
-        words = "waits for a lock or an event that it shares with another process"
-        return Activity(Cause.LOCK, words, certain=True, do=_DO["shared"])
+        return Activity(Cause.LOCK, _SAYS["shared"], certain=True, do=_DO["shared"])
     if not others and user_index(frames) == 0 and _TAKES.search(frames[0].source):
-        words = "waits for a lock that no other Python thread of it is left to release"
-        return Activity(Cause.LOCK, words, certain=True, do=_DO["twice"])
+        return Activity(Cause.LOCK, _SAYS["twice"], certain=True, do=_DO["twice"])
     return Activity(Cause.LOCK, "waits for a lock", certain=True)
 
 

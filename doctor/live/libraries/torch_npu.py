@@ -7,7 +7,6 @@ torch_hccl_status-1_10.0.0.1_1_8_4711_1795284713000.log: rank, master, device, r
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -35,10 +34,7 @@ class NpuStatus(msgspec.Struct, frozen=True):
     last_comm_op: tuple[_Operation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Position:
-    subject: Subject
-    operation: _Operation
+_Position = tuple[Subject, _Operation]
 
 
 def opinion(who: RankFinder) -> Opinion | None:
@@ -53,8 +49,8 @@ def opinion(who: RankFinder) -> Opinion | None:
             continue
         moved |= a.last_comm_op != b.last_comm_op and _numbers(a) != _numbers(b)
         for operation in b.last_comm_op:
-            position = _Position(_subject(who, second), operation)
-            groups.setdefault((operation.pg_id, operation.comm_ids), []).append(position)
+            at = groups.setdefault((operation.pg_id, operation.comm_ids), [])
+            at.append((_subject(who, second), operation))
     if moved:
         words = f"{_TITLE}: collectives still begin and end."
         return Opinion(source=Source.TORCH_NPU, trust=Trust.STRONG, kind=OpinionKind.MOVES, words=words)
@@ -87,12 +83,12 @@ def _standing(
     who: RankFinder, name: str, members: str, positions: Sequence[_Position]
 ) -> GroupStanding | None:
     """None if no rank is seen to wait in this group."""
-    furthest = max(each.operation.seq for each in positions)
-    ahead = [p for p in positions if p.operation.seq == furthest and p.operation.status == "start"]
+    furthest = max(did.seq for _, did in positions)
+    ahead = [(each, did) for each, did in positions if did.seq == furthest and did.status == "start"]
     if not ahead:
         return None
-    late = [(p.subject, p.operation.seq) for p in positions if p.operation.seq < furthest]
+    late = [(each, did.seq) for each, did in positions if did.seq < furthest]
     size = who.world if members == "all" else len(members.split())
     named = f"{name} ({members.strip()[:200]})"
-    waiting = [each.subject for each in ahead]
-    return standing(named, furthest, ahead[0].operation.op_type, waiting, late, size)
+    waiting = [each for each, _ in ahead]
+    return standing(named, furthest, ahead[0][1].op_type, waiting, late, size)

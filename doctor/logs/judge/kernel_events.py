@@ -1,13 +1,13 @@
 """Which events of a kernel log belong to the job: a kernel reports on all programs of its host, for weeks."""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from doctor.agents.onhost.kernel_kills import own_limit
 from doctor.job.launch.launchers import LAUNCHERS
 from doctor.job.launch.launchers.srun import SRUN
 from doctor.logs.model import Form, Sighting
+from doctor.text.grouped import grouped
 from doctor.text.hostprogram import table
 
 MOST = 200
@@ -41,12 +41,9 @@ def of_others(sightings: Iterable[tuple[Sighting, bool]], timed: bool, alone: bo
     times, which tell earlier runs apart if the kernel's log has them too. `alone`: only logs of kernels were
     given.
     """
-    by_file: dict[str, list[Sighting]] = defaultdict(list)
-    ranks: set[int] = set()
-    for each, is_rank in sightings:
-        if each.first.form is Form.KERNEL:
-            by_file[each.first.file].append(each)
-            ranks |= {id(each)} if is_rank else set()
+    told = [(each, is_rank) for each, is_rank in sightings if each.first.form is Form.KERNEL]
+    by_file = grouped((each.first.file, each) for each, _ in told)
+    ranks = {id(each) for each, is_rank in told if is_rank}
     return frozenset(
         id(each) for several in by_file.values() for each in _left_out(several, ranks, timed, alone)
     )

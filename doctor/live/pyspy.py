@@ -9,7 +9,6 @@ import sysconfig
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
@@ -27,13 +26,6 @@ MACHINES = {62: "x86_64", 183: "aarch64"}
 _ELF = b"\x7fELF"
 
 
-@dataclass(frozen=True, slots=True)
-class PackedProgram:
-    machine: str
-    lines: tuple[bytes, ...]
-    """The agent commands that carry it to a host."""
-
-
 def fetch(machine: str) -> str:
     """The command that downloads the wheel for hosts of this architecture. It works on any machine."""
     return f"pip download --platform manylinux2014_{machine} --only-binary=:all: --no-deps 'py-spy<1'"
@@ -48,13 +40,13 @@ def for_host(machine: str, given: Sequence[Path] = ()) -> tuple[tuple[bytes, ...
     whys = [] if own else ["none is installed beside doctor"]
     for path in (*given, *([own] if own else ())):
         try:
-            found = packed(path, given=path in given)
+            of, lines = packed(path, given=path in given)
         except UsageError as error:
             whys.append(error.message.removesuffix("."))
             continue
-        if found.machine == machine:
-            return found.lines, ""
-        whys.append(f"{'the one beside doctor' if path is own else path} is for {found.machine}")
+        if of == machine:
+            return lines, ""
+        whys.append(f"{'the one beside doctor' if path is own else path} is for {of}")
     return (), f"no py-spy for {machine} is at hand: {'; '.join(whys)}"
 
 
@@ -78,9 +70,10 @@ def _refuse_opened(path: Path, about: os.stat_result) -> None:
 
 
 @cache
-def packed(path: Path, *, given: bool = False) -> PackedProgram:
-    """py-spy from this file, which is the program itself or its wheel. Raises UsageError. The file is read
-    once. If it was `given` with --pyspy, the opened file is examined too: its path may have been changed.
+def packed(path: Path, *, given: bool = False) -> tuple[str, tuple[bytes, ...]]:
+    """The machine that py-spy from this file is for, and the agent commands that carry it to a host. The file
+    is the program itself or its wheel, and is read once. If it was `given` with --pyspy, the opened file is
+    examined too: its path may have been changed. Raises UsageError.
     """
     examine = partial(_refuse_opened, path) if given else lambda _: None  # our own is as trusted as we are
     program = read_bytes(path, MOST, magic=b"", opened=examine)
@@ -101,7 +94,7 @@ def packed(path: Path, *, given: bool = False) -> PackedProgram:
     text = base64.b64encode(zlib.compress(program, LEVEL))
     parts = [text[at : at + PART] for at in range(0, len(text), PART)]
     lines = [b'{"do":"tool","data":"%s"}' % part for part in parts[:-1]]
-    return PackedProgram(machine, (*lines, b'{"do":"tool","data":"%s","last":true}' % parts[-1]))
+    return machine, (*lines, b'{"do":"tool","data":"%s","last":true}' % parts[-1])
 
 
 def _program_in(wheel: zipfile.ZipFile) -> bytes:

@@ -56,12 +56,11 @@ ROOM = 0.25
 """The share of a host's limit that one file may take."""
 
 
-def minutes_since(text: str, now: float | None = None) -> int:
+def minutes_since(text: str) -> int:
     """The age in minutes: `2h`, `30m`, `3d`, or a local time of this machine. Raises UsageError."""
-    now = time.time() if now is None else now
     if (seconds := seconds_of(text, "h")) is None:
         try:
-            seconds = now - datetime.fromisoformat(text.strip()).timestamp()
+            seconds = time.time() - datetime.fromisoformat(text.strip()).timestamp()
         except (ValueError, OverflowError):
             raise UsageError(f"--since: {text[:60]!r} is not a time.", SINCE) from None
         if seconds < 0:

@@ -91,10 +91,8 @@ def _patterns(symptom: Symptom) -> _Found:
 
 
 def _take(symptom: Symptom) -> _Found:
-    if symptom.take:
-        for message in _expression("take", symptom.take):
-            yield "take", "", message
-    for field, several in (("above", symptom.above), ("below", symptom.below)):
+    take = (symptom.take,) if symptom.take else ()
+    for field, several in (("take", take), ("above", symptom.above), ("below", symptom.below)):
         for each in several:
             for message in _expression(field, each):
                 yield field, each, message

@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
-from doctor.logs.forms.line import said_of
-from doctor.logs.forms.line_facts import LineFacts
-from doctor.logs.forms.prefix import PrefixLayout
+from doctor.logs.forms.line_facts import LineFacts, Parse
 from doctor.logs.forms.times import DATED, Clock
 from doctor.logs.forms.torch import is_exception
 from doctor.logs.model import Form
@@ -58,12 +56,12 @@ class LineContext(Protocol):
         """Whether there are long lines of dashes before and after it."""
 
 
-def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
+def in_block(text: str, facts: LineFacts, around: LineContext, parse: Parse, clock: Clock) -> None:
     """Fill in what the line itself does not state."""
     if _FIELD.match(text, facts.start):
-        _table(text, facts, around.above(), around.below(), layout, clock)
+        _table(text, facts, around.above(), around.below(), parse, clock)
     elif text.startswith(FIRST, facts.start):
-        _table(text, facts, (), around.below()[1:], layout, clock)  # below "[0]:"
+        _table(text, facts, (), around.below()[1:], parse, clock)  # below "[0]:"
     elif (
         facts.form is Form.PLAIN
         and around.dashes()
@@ -78,12 +76,12 @@ def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
         spawned(facts, around.above())
         of_ray_task(text, facts, around.above())
         if facts.rank is None and facts.pid is None:
-            facts.rank = _logged(around.above(), layout, clock)
+            facts.rank = _logged(around.above(), parse)
     elif not facts.headed and facts.at is None:
-        _head(text, facts, around, layout, clock)
+        _head(text, facts, around, parse)
 
 
-def in_table(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
+def in_table(text: str, facts: LineFacts, around: LineContext, parse: Parse, clock: Clock) -> None:
     """Note the rank whose traceback the line ends, if the traceback stands in torchrun's table."""
     at = facts.start + len(_INDENT)
     if (
@@ -96,7 +94,7 @@ def in_table(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
     for place, line in enumerate(above):
         own = line.removeprefix(prefix)
         if own.startswith("  traceback : Traceback (most recent"):
-            _table(text, facts, above[place:], (), layout, clock)
+            _table(text, facts, above[place:], (), parse, clock)
             facts.form, facts.level, facts.headed, facts.start = Form.PYTHON, "ERROR", True, at
         if own.strip() and not own.startswith(_INDENT * 2):
             return
@@ -112,7 +110,7 @@ def ends_traceback(text: str, facts: LineFacts, around: LineContext) -> None:
         facts.form, facts.level, facts.headed = Form.PYTHON, "ERROR", True
 
 
-def lone(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
+def lone(text: str, facts: LineFacts, around: LineContext, parse: Parse) -> None:
     """Note that an indented line is an exception: the line above it is not one that it continues."""
     at = facts.start + len(text[facts.start :]) - len(text[facts.start :].lstrip(" "))
     if facts.form is not Form.PLAIN or at == facts.start or not is_exception(text, at):
@@ -120,7 +118,7 @@ def lone(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout,
     prefix = text[: facts.start]
     own = (line.removeprefix(prefix) for line in around.above() if line.startswith(prefix))
     head = next((line for line in own if line.strip() and not line.startswith(text[facts.start : at])), "")
-    if not (head.rstrip().endswith((":", "(", ",", "{", "[")) or said_of(head, layout, clock).headed):
+    if not (head.rstrip().endswith((":", "(", ",", "{", "[")) or parse(head).headed):
         facts.form, facts.level, facts.headed, facts.start = Form.PYTHON, "ERROR", True, at
 
 
@@ -133,10 +131,10 @@ def spawned(facts: LineFacts, above: Sequence[str]) -> None:
         facts.rank = int(told[1]) if (told := _OF_RANK.search(head)) else None
 
 
-def _logged(above: Sequence[str], layout: PrefixLayout, clock: Clock) -> int | None:
+def _logged(above: Sequence[str], parse: Parse) -> int | None:
     """The rank in whose record a traceback begins: "[12:00:00 TP3] Stopped: Traceback (most …"."""
     head = next((line for line in above if line[:1] not in (" ", "\t")), "")
-    return said_of(head, layout, clock).rank if "Traceback (most recent call last)" in head else None
+    return parse(head).rank if "Traceback (most recent call last)" in head else None
 
 
 def goes_on(own: str, over: str) -> bool:
@@ -160,18 +158,13 @@ def of_ray_task(text: str, facts: LineFacts, above: Sequence[str]) -> bool:
 
 
 def _table(
-    text: str,
-    facts: LineFacts,
-    above: Sequence[str],
-    below: Sequence[str],
-    layout: PrefixLayout,
-    clock: Clock,
+    text: str, facts: LineFacts, above: Sequence[str], below: Sequence[str], parse: Parse, clock: Clock
 ) -> None:
     """Fill in the other fields of the same entry of torchrun's table."""
     facts.form = Form.ELASTIC
     for lines in ([text], above, below):
         for line in lines[:8]:
-            field = _FIELD.match(line, said_of(line, layout, clock).start)
+            field = _FIELD.match(line, parse(line).start)
             if not field:
                 break
             _field(field["key"], field["value"], facts, clock)
@@ -196,7 +189,7 @@ def _near_frame(lines: Sequence[str]) -> bool:
     return any(_FRAME.search(line.rstrip()) for line in lines[:FAR])
 
 
-def _head(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
+def _head(text: str, facts: LineFacts, around: LineContext, parse: Parse) -> None:
     """Fill in values from the line that it continues: the nearest header above blank and indented lines, and
     above those between which NCCL puts its last error.
     """
@@ -205,7 +198,7 @@ def _head(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout
         return
     nearest_first = ((0, 4), (4, FAR))  # the header is mostly near
     for line in (each for at, most in nearest_first for each in around.above(most)[at:]):
-        head = said_of(line, layout, clock)
+        head = parse(line)
         if head.rank != facts.rank and facts.rank is not None:
             continue  # another rank's line in between
         own = line[head.start :]

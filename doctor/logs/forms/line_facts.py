@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from doctor.logs.forms.times import Clock
@@ -79,3 +80,7 @@ class LineFacts:
         for name in ("rank", "local", "worker", "host", "pid", "device"):
             if getattr(self, name) is None:
                 setattr(self, name, getattr(head, name))
+
+
+Parse = Callable[[str], LineFacts]
+"""Reads a line by what is known of its file: the prefix of its lines, and its clock."""

@@ -8,10 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from doctor.logs.forms.block import LineContext
-from doctor.logs.forms.line import said_of
-from doctor.logs.forms.line_facts import LineFacts
-from doctor.logs.forms.prefix import PrefixLayout
-from doctor.logs.forms.times import Clock
+from doctor.logs.forms.line_facts import LineFacts, Parse
 from doctor.logs.model import Form, Symptom
 from doctor.text.hostprogram import table
 from doctor.text.printable import clean_line
@@ -46,33 +43,29 @@ def _card(text: str) -> str | None:
     return found[found.lastindex or 0] if found else None
 
 
-def rest_of(
-    text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock
-) -> list[str]:
+def rest_of(text: str, facts: LineFacts, around: LineContext, parse: Parse) -> list[str]:
     """The other lines of a message: those above up to its header, the nearest first, then those below."""
     prefix = text[: facts.prefix]
     above: list[str] = []
     if not facts.headed:
-        for line, said in _of_writer(around.above(), prefix, layout, clock):
+        for line, said in _of_writer(around.above(), prefix, parse):
             if not _belongs(line, said) and not (said.headed and said.form in _OURS):
                 break
             above.append(line)
             if said.headed:
                 break
     below: list[str] = []
-    for line, said in _of_writer(around.below(), prefix, layout, clock):
+    for line, said in _of_writer(around.below(), prefix, parse):
         if said.headed or not _belongs(line, said):
             break
         below.append(line)
     return [redact(clean_line(line[:LONGEST])) for line in above + below]
 
 
-def _of_writer(
-    lines: Sequence[str], prefix: str, layout: PrefixLayout, clock: Clock
-) -> Iterator[tuple[str, LineFacts]]:
+def _of_writer(lines: Sequence[str], prefix: str, parse: Parse) -> Iterator[tuple[str, LineFacts]]:
     """The next lines with the same launcher's prefix."""
     for line in islice((line for line in lines if line.startswith(prefix)), FAR):
-        yield line, said_of(line, layout, clock)
+        yield line, parse(line)
 
 
 def _belongs(line: str, said: LineFacts) -> bool:

@@ -1,10 +1,10 @@
 """Gets values of a message out of the lines around it: Open MPI's frames, UCX's second line, call traces."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from doctor.logs.forms.block import LineContext
-from doctor.logs.forms.line_facts import LineFacts
+from doctor.logs.forms.line_facts import LineFacts, Parse
 from doctor.logs.model import Symptom
 from doctor.logs.symptoms.literals import MOST_TAKEN, WINDOW, compiled, stands, values_of
 from doctor.text.printable import clean_line
@@ -18,9 +18,7 @@ _SEVERAL = "ranks"
 """A group with this name may have a value in each of the lines."""
 
 
-def values_around(
-    symptom: Symptom, facts: LineFacts, around: LineContext, parse: Callable[[str], LineFacts]
-) -> Mapping[str, str]:
+def values_around(symptom: Symptom, facts: LineFacts, around: LineContext, parse: Parse) -> Mapping[str, str]:
     """The values that `above` and `below` find; the nearest line counts."""
     found: dict[str, str] = {}
     if symptom.below:
@@ -30,9 +28,7 @@ def values_around(
     return found
 
 
-def _own(
-    lines: Iterable[str], facts: LineFacts, parse: Callable[[str], LineFacts], symptom: Symptom
-) -> Iterable[str]:
+def _own(lines: Iterable[str], facts: LineFacts, parse: Parse, symptom: Symptom) -> Iterable[str]:
     """The texts of the lines of the same writer, up to the next message of the same kind."""
     for line in lines:
         said = parse(line)

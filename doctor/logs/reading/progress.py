@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from doctor.logs.forms.line_facts import LineFacts
+from doctor.logs.forms.line_facts import LineFacts, Parse
 from doctor.logs.model import Form, LogLine
 from doctor.logs.reading.fold import UnresolvedParty, who_of
 from doctor.logs.reading.lines import Lines
@@ -56,7 +56,7 @@ class PartProgress:
     each of its writers is found.
     """
 
-    def __init__(self, said: Callable[[str], LineFacts]) -> None:
+    def __init__(self, said: Parse) -> None:
         self._said = said
         self._last: dict[UnresolvedParty, list[Advance]] = {}
         """The last advances of each writer, the last one first."""

@@ -341,7 +341,7 @@ class _Scanner:
         for text in states(raw) if matched or tells or odd else ():
             facts = copy(self._parse(text))
             if text.startswith("  ", facts.start):
-                in_table(text, facts, lines.window.around(*lines.span(place)), self._layout, self._clock)
+                in_table(text, facts, lines.window.around(*lines.span(place)), self._parse, self._clock)
             if tells and self._learned < _LOOKED:
                 self._learned += 1
                 self._found.learned.line(text, facts.pid)
@@ -350,12 +350,12 @@ class _Scanner:
                 self._odd(lines.window, *lines.span(place), number, text, facts)
 
     def _symptoms(self, lines: Lines, place: int, text: str, facts: LineFacts) -> bool:
-        layout, number = self._layout, lines.number(place)
+        number = lines.number(place)
         around = lines.window.around(*lines.span(place), text[: facts.prefix])
         indented = facts.form is Form.PLAIN and text[facts.start : facts.start + 1] in (" ", "\t")
         prefix = text[: facts.prefix]
         if not (indented and self._headless == (number - 1, prefix)):
-            in_block(text, facts, around, layout, self._clock)
+            in_block(text, facts, around, self._parse, self._clock)
         if indented and facts.form is Form.PLAIN:
             self._headless = number, prefix
         if stacks.INTERRUPTED in text:
@@ -392,7 +392,6 @@ class _Scanner:
         return self._matcher.decide(text, facts.form)
 
     def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts, around: Neighbours) -> None:
-        layout = self._layout
         self._note(facts)
         who = who_of(facts)
         fold = self._found.fold
@@ -419,7 +418,7 @@ class _Scanner:
                 decided = self._decide(safe, facts)
             taken = {symptom.id: values for symptom, values in decided}
             ours = any(symptom.family in message.FAMILIES for symptom in fresh)
-            rest = message.rest_of(text, facts, around, layout, self._clock) if ours else []
+            rest = message.rest_of(text, facts, around, self._parse) if ours else []
             for symptom in fresh:
                 values = message.completed(symptom, taken.get(symptom.id, {}), line.text, rest)
                 fold.add(symptom, {**around_it.get(symptom.id, {}), **values}, who, about[symptom.id], line)
@@ -427,7 +426,7 @@ class _Scanner:
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
         self._looked += 1
         if text.startswith(" ", facts.start):
-            lone(text, facts, window.around(start, end), self._layout, self._clock)
+            lone(text, facts, window.around(start, end), self._parse)
         if not complaint.complains(text, facts):
             return
         wording = complaint.wording(text, facts)

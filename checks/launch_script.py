@@ -224,7 +224,10 @@ def launch_command(
     Open MPI does not start as root without --allow-run-as-root. Under `set -e` a limit of open files above
     the hard limit of the login ends the script. What a `while` behind a pipe exports ends with it. A TMPDIR
     of more than 75 characters leaves no room for the names of the sockets of a data loader. Python gets no
-    variable that a command over ssh sets and does not export.
+    variable that a command over ssh sets and does not export. Docker keeps the quotes of an --env-file, and
+    starts nothing with -t over ssh, which gives a command no terminal. MPICH takes `NAME:N` in a list of
+    hosts. The file of PBS has a line for each processor of a host. A trap with `kill 0` ends what the script
+    does not wait for.
 
     What to do: correct the line that the finding shows.
     """

@@ -100,7 +100,7 @@ def one(parts: Sequence[WordPart], values: Values) -> str | Partly:
         whole &= isinstance(value, str)
         raw = value.text if isinstance(value, Partly) else part.raw.replace(" ", GLUE)
         text += value if isinstance(value, str) else raw
-    return text[:LONGEST] if whole else Partly(text[:LONGEST])
+    return text if whole and len(text) <= LONGEST else Partly(text[:LONGEST])
 
 
 def _joined(part: WordPart, values: Values) -> Value:
@@ -169,8 +169,9 @@ def _changed_value(match: re.Match[str], values: Values) -> str | None:
     length, name, cut, end, where, old, new, case, first, size = match.groups()
     value = values.get(name)
     value = (value[:1] or ("",))[0] if isinstance(value, tuple) else value
-    pattern, to = (re.sub(r"[\"']|\\(?=.)", "", text or "").replace("[^", "[!") for text in (end or old, new))
-    if not isinstance(value, str) or unknown(pattern + to) or not affordable(pattern, [value]):
+    pattern, to = (end or old or "").replace("[^", "[!"), new or ""
+    odd = re.search(r"[\"'\\(]|:\]|^[#%]$", pattern) or re.search(r"[\"'\\&]", to)
+    if odd or not isinstance(value, str) or unknown(pattern + to) or not affordable(pattern, [value]):
         return None
     if cut:
         places = range(len(value) + 1)
@@ -186,7 +187,8 @@ def _changed_value(match: re.Match[str], values: Values) -> str | None:
     if first:
         rest = value[int(first) :] if -len(value) <= int(first) else ""
         return rest[: int(size)] if size else rest
-    return str(len(value)) if length else value.lower() if case == ",," else value.upper() if case else None
+    plain = value.isascii() and case
+    return str(len(value)) if length else value.lower() if plain == ",," else value.upper() if plain else None
 
 
 def table(items: Sequence[str]) -> tuple[str, ...] | None:
@@ -226,7 +228,8 @@ def _dynamic_value(raw: str, values: Values) -> str | None:
     given = values.get("@")
     if raw == "$#" and isinstance(given, tuple):
         return str(len(given))
-    inner = raw[2:-1] if raw.startswith("$(") else raw[1:-1] if raw.startswith("`") else ""
+    quoted = re.sub(r"\\([\\$`])", r"\1", raw[1:-1]) if raw.startswith("`") else ""
+    inner = raw[2:-1] if raw.startswith("$(") else quoted
     return _command_output(inner, values) if 0 < len(inner) <= _LONGEST_COMMAND else None
 
 
@@ -237,11 +240,12 @@ def _command_output(command: str, values: Values) -> str | None:
     """The output of commands that print the same everywhere."""
     place = re.fullmatch(r"\s*(?:cd\s+(.*)&&\s*)?pwd(?:\s+-[LP])?\s*", command, re.DOTALL)
     try:
-        found = tokens(f"realpath {place[1] or '.'}" if place else command)
+        found = tokens(f"realpath {place[1] or '.'}" if place else re.sub(r"\s2>\s*/dev/null", "", command))
     except ShellError:
         return None
-    commands = [*simple_commands(found)]
-    text = output_of(commands, values) if {command.end for command in commands} <= {"|", "\n"} else None
+    commands = [each for each in simple_commands(found) if each.words or each.read]
+    piped = {command.end for command in commands[:-1]} <= {"|"} and commands[-1:]
+    text = output_of(commands, values) if piped and commands[-1].end == "\n" else None
     return None if text is None else text.rstrip("\n")
 
 
@@ -252,8 +256,8 @@ def output_of(commands: Sequence[SimpleCommand], values: Values) -> str | None:
         words = dropwhile(lambda word: word.plain in LEADING, command.words)
         kept = fields([replace(word, parts=tuple(map(_kept, word.parts))) for word in words], values)
         given = input_of(command, values) if command.read else text
-        quiet = all(word.plain == "/dev/null" for word in command.written)
-        if any(map(unknown, kept)) or (command.read and given is None) or not quiet:
+        cut = len(kept) >= MOST_WORDS or any(len(each) >= LONGEST for each in kept)
+        if any(map(unknown, kept)) or (command.read and given is None) or command.written or cut:
             return None
         if kept or command.read:
             text = _printed([each.replace(DOLLAR, "$") for each in kept], given, values)
@@ -271,7 +275,7 @@ def input_of(command: SimpleCommand, values: Values) -> str | None:
     text = one(word.parts, values)
     if not isinstance(text, str):
         return None
-    return text.removesuffix("\n") + "\n" if how == "<<<" else _contents(text, values)
+    return text.removesuffix("\n") + "\n" if how in ("<<<", "|") else _contents(text, values)
 
 
 def shared_out(names: Sequence[str], text: str, by: str | None = None) -> dict[str, Value]:
@@ -336,6 +340,8 @@ def _sequence(given: Sequence[str]) -> str | None:
 def turns(words: Sequence[Word], values: Values) -> tuple[str, ...] | None:
     """The values of a loop over these words; None if they are unknown."""
     found: list[str] = []
+    if "IFS" in values:
+        return None
     for word in words:
         texts = _braces(word.plain) if word.plain and "{" in word.plain else fields([word], values)
         found += texts

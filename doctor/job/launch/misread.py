@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from os.path import basename, join, normpath
 
 from doctor.job.launch.endpoint_mentions import runs_on_others
@@ -267,7 +267,8 @@ def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:
         yield Slip("types", "", one.line, f"{on[0]} and {on[1]}", like=basename(file))
     flags = {"-x", "-mca", "--mca", "--allow-run-as-root"}
     open_mpi = one.command.launcher is MPIRUN and not flags.isdisjoint(one.words)
-    hydra = one.command.launcher is MPIRUN and not {"-f", "-ppn", "-genv", "-genvall"}.isdisjoint(one.words)
+    own = takewhile(lambda word: not re.search(r"python|\.py$|\.sh$", word), one.words)
+    hydra = one.command.launcher is MPIRUN and not {"-f", "-ppn", "-genv", "-genvall"}.isdisjoint(own)
     entry = r"[^:]*$|.*:.*:" if open_mpi else r"(?!.*\sslots=)" if hydra else r"\S+\s+slots=\d"
     known = open_mpi or hydra or one.command.launcher is DEEPSPEED
     said = one.command.options.get("hostfile", "") if known else ""

@@ -307,15 +307,17 @@ class _Shell(ShellWithScripts):
         names = [word for word in given if word[:1] != "-"]
         flags = {*"".join(word[1:] for word in given if word[:1] == "-")}
         text = expand.input_of(self.simple, self.values)
-        known = (
-            text is not None
-            and flags <= {"r", "a", "t"}
-            and "$" not in given
-            and (by is None or (isinstance(by, str) and len(by) == 1))
-        )
+        if self.simple.read[-1:] and self.simple.read[-1][0] == "|":
+            return  # what it sets in the shell of a pipe is lost
+        one_line = words[0].plain == "read"
+        as_written = "\\" not in (text or "") or "r" in flags if one_line else "t" in flags
+        plain = by is None or (isinstance(by, str) and len(by) == 1)
+        usual = plain and as_written and "IFS" not in self.values
+        known = usual and text is not None and flags <= {"r", "a", "t"} and "$" not in given
         line, sep = (text or "").partition("\n")[0], by if isinstance(by, str) and by.strip() else None
-        whole = (text or "").removesuffix("\n").split("\n") if words[0].plain != "read" else line.split(sep)
-        listed = len(names) == 1 and ("a" in flags or words[0].plain != "read")
+        whole = (text or "").removesuffix("\n").split("\n") if not one_line else line.split(sep)
+        whole = whole[:-1] if whole[-1:] == [""] else whole
+        listed = len(names) == 1 and ("a" in flags or not one_line)
         values = {names[0]: tuple(whole)} if listed else expand.shared_out(names, line, sep)
         self.values.update(values if known and names else dict.fromkeys(names))
 

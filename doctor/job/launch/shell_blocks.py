@@ -70,7 +70,7 @@ def simple_commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand
         if isinstance(item, Word):
             if not skip:
                 words.append(item)
-            elif skip.removesuffix("|") in (">", ">>", "&>", "&>>"):
+            elif skip.removesuffix("|") in (">", ">>", "&>", "&>>", ">&"):
                 written.append(item)
             elif skip in ("<", "<<<"):
                 read.append((skip, item))

@@ -134,7 +134,7 @@ class ShellFlow(ShellState):
                 first = self.here
 
     def _with_input(self, place: int) -> SimpleCommand:
-        """The command there; what a pipe gives it stands behind `<<<`."""
+        """The command there; what a pipe gives it stands behind `|`."""
         commands, first = self.blocks.commands, place
         while first > 0 and place - first < _LONGEST_PIPE and commands[first - 1].end == "|":
             first -= 1
@@ -142,7 +142,7 @@ class ShellFlow(ShellState):
             None if first == place or commands[place].read else output_of(commands[first:place], self.values)
         )
         word = Word((WordPart("text", piped, piped, quoted=True),), 1) if piped is not None else None
-        return replace(commands[place], read=(("<<<", word),)) if word else commands[place]
+        return replace(commands[place], read=(("|", word),)) if word else commands[place]
 
     @property
     def here(self) -> tuple[int, int, int]:
@@ -373,7 +373,12 @@ class ShellFlow(ShellState):
         if tested and done is not None and words[0].plain == "while":
             given = input_of(self.blocks.commands[done], self.values) or input_of(self.simple, self.values)
             lines = lines_of(words[1:], given)
-            affords = lines and self.afford(len(lines.values) * (done - place))
+            inside = self.blocks.commands[place + 1 : done]
+            reads = any(
+                {"read", "mapfile", "head", "cat", "tail"} & {w.plain for w in each.words} and not each.read
+                for each in inside
+            )
+            affords = lines and not reads and self.afford(len(lines.values) * (done - place))
             if lines and affords and self._over_lines(lines, place):
                 return [], _GONE_THROUGH
         body = " ".join(

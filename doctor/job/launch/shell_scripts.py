@@ -24,6 +24,7 @@ _MAKES = re.compile(
     r"(?:^|[;&|]|\bthen\s|\bdo\s)\s*(?:\./\S|(?:ba)?sh\s+[\w./$]|python\S*\s+\S+\.py|[\w.]+/\S+\.(?:sh|py))|>\s*[\"']?\$"
 )
 """What may write any file."""
+_WRITE = r"rm|tee|cp|curl|wget|make|vim?|nano|dd|install|truncate|git|unzip|mv|ln|scp|rsync|touch|sed\s+-i"
 
 
 def parsed(text: str) -> Blocks | None:
@@ -58,12 +59,20 @@ class ShellWithScripts(ShellFlow):
         words = [word for word in re.findall(r"[\w./-]+", text) if len(word) < 200 and word[-3:] != ".py"]
         for name in [*dict.fromkeys((*words, *(word.rpartition("/")[2] for word in words)))][:_MOST_FILES]:
             path = moved(self.values.get(FOLDER), name)
-            there = self.read(self.placed(path)) if path and path.startswith(START) else None
+            there = (
+                self.read(self.placed(path))
+                if path and path.startswith(f"{START}/") and ".." not in path
+                else None
+            )
             used = [line for line in text.splitlines() if name in line] if there else []
             until = max((text.find(line) + len(line) for line in used), default=0)
-            copies = rf"\b(?:rm|tee|cp|mv|ln|scp|rsync|touch|sed\s+-i)\b[^;&|]{{0,300}}{re.escape(name)}"
+            copies = rf"\b(?:{_WRITE})\b[^;&|]{{0,300}}{re.escape(name)}"
             writes = re.compile(rf">\s*[\"']?[^\s;&|]*{re.escape(name)}|{copies}")
-            made = any(map(writes.search, used)) or any(map(_MAKES.search, text[:until].splitlines()))
+            made = (
+                max(map(len, used), default=0) > 2000
+                or any(map(writes.search, used))
+                or any(map(_MAKES.search, text[:until].splitlines()))
+            )
             if there and not made:
                 reads = re.compile(rf"(?:<|\$\(|`)[^|;]{{0,300}}{re.escape(name)}")
                 self.noticed |= _ends_of_lines(name, there) if any(map(reads.search, used)) else {}

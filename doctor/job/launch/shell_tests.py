@@ -52,7 +52,7 @@ def holds(words: Sequence[Word], values: Values) -> bool | None:
     if len(known) == 3 == len(texts) and name == "[[" and known[1] in ("=", "==", "!="):
         shown = (escape(part.text) if part.quoted else part.text for part in given[2].parts)
         fits = fnmatchcase(known[0], "".join(shown))
-        plain = all(part.kind == "text" for part in given[2].parts)
+        plain = ":]" not in given[2].raw and all(part.kind == "text" for part in given[2].parts)
         return fits == (known[1] != "!=") if plain else _compare(known, patterns=True)
     return _compare(known, patterns=name == "[[") if len(known) == len(texts) else None
 

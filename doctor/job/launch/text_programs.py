@@ -2,11 +2,16 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 Lines = list[str]
-MOST = 10**6
+MOST = 20_000
 """The most characters that a program reads."""
 _CLASSES = {"digit": "0-9", "alpha": "A-Za-z", "alnum": "A-Za-z0-9", "space": r" \t\n", "blank": r" \t"}
+_ODD = re.compile(
+    r"\)[*+?{]|\[:|\[\[|\[[^\]]*\\|\(\?|\\[^.\w/(){}+?|*$^\[\]-]|\\[a-zA-Z0-9]|[^\[(|]\^|\$[^|)]"
+)
+"""What Python reads in another way, or what takes long."""
 _SUBSTITUTE = re.compile(r"s([/|,#:@!])((?:\\.|(?!\1).)*)\1((?:\\.|(?!\1).)*)\1(g?)", re.DOTALL)
 _LINE_OF_SED = re.compile(r"(?:(\d{1,4}|\$)([pd]|q;d)|/((?:\\.|[^/])*)/([pd]))")
 _OF_AWK = re.compile(
@@ -21,18 +26,18 @@ def pattern(text: str, extended: bool) -> re.Pattern[str] | None:
         text = text.replace(f"[:{name}:]", members)
     if not extended:
         text = re.sub(r"\\?[+?|(){}]", lambda sign: sign[0][1:] or f"\\{sign[0]}", text)
-    if len(text) > 100 or re.search(r"\)[*+?{]|\[:|\(\?|\\[^.\w/(){}+?|*$^\[\]-]", text):
+    if len(text) > 100 or _ODD.search(text):
         return None
     try:
         return re.compile(text)
-    except re.error:
+    except (re.error, OverflowError):
         return None
 
 
 def affordable(pattern: str, texts: Sequence[str]) -> bool:
     """Whether a search for this pattern ends soon, however it is written."""
-    longest, endless = max(map(len, texts), default=0), len(re.findall(r"[*+{]", pattern))
-    return float(longest) ** (endless + 1) < MOST * 20
+    longest, endless = max(map(len, texts), default=0), len(re.findall(r"[*+{?|]", pattern))
+    return float(longest) ** (endless + 1) < 4 * 10**6
 
 
 def _options(words: Sequence[str], valued: str) -> tuple[dict[str, str], list[str]]:
@@ -110,6 +115,8 @@ def _grep(words: Sequence[str], lines: Lines) -> Lines | None:
         or not affordable(found.pattern, lines)
     ):
         return None
+    if "o" in given and "|" in found.pattern:
+        return None  # the longest of several counts
     if "o" in given:
         return [match[0] for line in lines for match in found.finditer(line) if match[0]]
     hits = [line for line in lines if bool(found.search(line)) != ("v" in given)]
@@ -119,11 +126,15 @@ def _grep(words: Sequence[str], lines: Lines) -> Lines | None:
 def _sed(words: Sequence[str], lines: Lines) -> Lines | None:
     given, rest = _options(words, "e")
     extended, program = bool(given.keys() & {"E", "r"}), given.get("e") or "".join(rest[:1])
-    for part in [program] if program.endswith("q;d") else re.split(r";\s*", program):
+    parts = [program] if program.endswith("q;d") else re.split(r";\s*", program)
+    for part in parts:
         chosen, changes = _LINE_OF_SED.fullmatch(part), _SUBSTITUTE.fullmatch(part)
         found = pattern((chosen and chosen[3]) or (changes and changes[2]) or "", extended)
         known = (chosen or changes) and not given.keys() - set("nEre") and len(rest) + ("e" in given) == 1
         if found is None or not known or not affordable(found.pattern, lines):
+            return None
+        numbered = chosen and (chosen[1] or chosen[4] == "p")
+        if (numbered and len(parts) > 1) or (changes and not _plain_change(found, changes, "n" in given)):
             return None
         if changes:
             to = re.sub(r"(?<!\\)&", r"\\g<0>", changes[3].replace("\\&", "\0")).replace("\0", "&")
@@ -137,6 +148,14 @@ def _sed(words: Sequence[str], lines: Lines) -> Lines | None:
             if chosen[2] != "q;d" and not lost and "n" not in given:
                 return None
     return lines
+
+
+def _plain_change(found: re.Pattern[str], changes: re.Match[str], silent: bool) -> bool:
+    """Whether Python replaces the same: no empty text, the first of several, letter of C or lost group."""
+    odd = re.search(r"\\(?![1-9&/.,|]|$)|\\$", changes[3]) or "|" in found.pattern
+    groups = all(int(each) <= found.groups for each in re.findall(r"\\(\d)", changes[3]))
+    escaped = f"\\{changes[1]}" in changes[2] and changes[1] != "/"
+    return groups and not (odd or silent or escaped or found.fullmatch(""))
 
 
 def _awk(words: Sequence[str], lines: Lines) -> Lines | None:
@@ -173,7 +192,9 @@ _PROGRAMS: Mapping[str, Callable[[Sequence[str], Lines], Lines | None]] = {
     "sort": _sorted,
     "tac": lambda words, lines: None if words else lines[::-1],
     "uniq": lambda words, lines: None if words else [x for n, x in enumerate(lines) if lines[:n][-1:] != [x]],
-    "xargs": lambda words, lines: None if words else [" ".join(" ".join(lines).split())],
+    "xargs": lambda words, lines: (
+        None if words or re.search(r"[\"'\\]", "".join(lines)) else [" ".join(" ".join(lines).split())]
+    ),
     "paste": lambda words, lines: [",".join(lines)] if "".join(words) in ("-sd,", "-s-d,") else None,
 }
 
@@ -182,10 +203,11 @@ def printed(words: Sequence[str], text: str | None, read: Callable[[str], str | 
     """What one program prints that reads this text or the files that it names; None if it is not known."""
     name, given = words[0].rpartition("/")[2] if words else "cat", [*words[1:]]
     if name == "echo":
-        return " ".join(given[given[:1] in (["-n"], ["-e"]) :]) + "\n"
+        said = given[given[:1] == ["-n"] :]
+        return None if re.search(r"(?:^| )-\w|[*?\[{\\]", " ".join(said)) else " ".join(said) + "\n"
     if name == "printf" and given[:1] in (["%s\\n"], ["%s\n"]):
         return "".join(f"{each}\n" for each in given[1:])
-    if text is None and given and not given[-1].startswith("-"):
+    if text is None and name != "wc" and given and not given[-1].startswith("-"):
         text = read(given.pop())
     if text is None or len(text) > MOST:
         return None
@@ -196,5 +218,11 @@ def printed(words: Sequence[str], text: str | None, read: Callable[[str], str | 
     lines = text.removesuffix("\n").split("\n") if text else []
     if name == "cat" and not given:
         return text
-    found = _PROGRAMS[name](given, lines) if name in _PROGRAMS else None
+    return _changed(name, tuple(given), tuple(lines)) if name in _PROGRAMS else None
+
+
+@lru_cache(256)
+def _changed(name: str, words: tuple[str, ...], lines: tuple[str, ...]) -> str | None:
+    """A loop asks for the same again and again."""
+    found = _PROGRAMS[name](words, [*lines])
     return None if found is None else "".join(f"{line}\n" for line in found)

@@ -183,6 +183,8 @@ def _changed_value(match: re.Match[str], values: Values) -> str | None:
     if old:
         found = re.sub(r"\\[zZ]$", "", translate(pattern))
         found = {"#": rf"\A{found}", "%": rf"{found}\Z"}.get(where, found)
+        if re.fullmatch(found, ""):
+            return None
         return re.sub(found, lambda _: to, value, count=0 if where == "/" else 1)
     if first:
         rest = value[int(first) :] if -len(value) <= int(first) else ""
@@ -217,9 +219,8 @@ def in_numbers(text: str, values: Values) -> str:
 def _dynamic_value(raw: str, values: Values) -> str | None:
     """The value of `$((…))`, `$[…]`, `$(…)` or `$1`."""
     if counted := re.fullmatch(r"\$(?:\(\((.*)\)\)|\[(.*)\])", raw, re.DOTALL):
-        text = _INNER.sub(
-            lambda inner: _command_output(inner[1], values) or inner[0], counted[1] or counted[2]
-        )
+        text = counted[1] or counted[2] or ""
+        text = _INNER.sub(lambda inner: _command_output(inner[1], values) or inner[0], text)
         number = evaluate(in_numbers(text, values), dict(values))
         return None if number is None else str(number)
     if argument := re.fullmatch(r"\$\{?([0-9]|BASH_SOURCE\[0\])(?::?-(\w*))?\}?", raw):
@@ -259,6 +260,8 @@ def output_of(commands: Sequence[SimpleCommand], values: Values) -> str | None:
         cut = len(kept) >= MOST_WORDS or any(len(each) >= LONGEST for each in kept)
         if any(map(unknown, kept)) or (command.read and given is None) or command.written or cut:
             return None
+        if not kept and len(commands) > 1:
+            return None  # `< FILE` prints it only alone
         if kept or command.read:
             text = _printed([each.replace(DOLLAR, "$") for each in kept], given, values)
     return text
@@ -299,7 +302,7 @@ def _printed(texts: Sequence[str], text: str | None, values: Values) -> str | No
     if name == "seq":
         by = re.match(r"-s ?(\S)(?: |$)", " ".join(given))
         found = _sequence(given[2 if by and given[0] == "-s" else 1 if by else 0 :])
-        return found.replace("\n", by[1]) if by and found else found
+        return f"{found.replace(chr(10), by[1]) if by else found}\n" if found else found
     if name == "dirname" and len(given) == 1:
         return given[0].rpartition("/")[0] or ("/" if given[0].startswith("/") else ".")
     if name in ("realpath", "readlink") and given and given[:-1] in ([], ["-f"], ["-m"]):

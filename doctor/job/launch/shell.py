@@ -413,8 +413,8 @@ class _Shell(ShellWithScripts):
         if not text or not (found or ssh):
             return line
         before, given = (said[: found.start()], found["given"] or "") if found else (said, "")
-        if ssh:
-            return *before.split(), f"bash -c {quote(text)} sh{given}" if given else text
+        if ssh or "ssh" in line:
+            return *before.split(), text if ssh and not given else f"bash -c {quote(text)} sh{given}"
         return *before.split(), "bash", "-c", text, *(["sh", *given.split()] if given else [])
 
     def _starts_elsewhere(self, line: tuple[str, ...], wrapped: InnerCommand, number: int) -> bool:

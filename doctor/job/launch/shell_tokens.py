@@ -6,7 +6,7 @@ written.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -184,7 +184,8 @@ class _TokenReader:
             made = [*words[: at if shell else None], document]
         elif shell and not (given and "ssh " in written):
             name = [Word((_text("sh"),), self.line), *given] if given else []
-            made = [*words[: at + 1], Word((_text("-c"),), self.line), document, *name]
+            text = _in_quotes(document) if "ssh " in written else document  # ssh joins its words
+            made = [*words[: at + 1], Word((_text("-c"),), self.line), text, *name]
         else:
             return False
         self.found[len(self.found) - len(pairs) :] = [*others, *made]
@@ -305,6 +306,15 @@ class _TokenReader:
                     return self._over(at + 1 - self.at)
             at += 1
         raise ShellError(line, f"'{opening}' is opened here and never closed")
+
+
+def _in_quotes(word: Word) -> Word:
+    """The word for a shell that reads it a second time."""
+    inner = [
+        replace(each, text=each.text.replace("'", "'\\''")) if each.kind == "text" else each
+        for each in word.parts
+    ]
+    return replace(word, parts=(_text("'", quoted=True), *inner, _text("'", quoted=True)))
 
 
 def _opens_list(parts: list[WordPart]) -> bool:

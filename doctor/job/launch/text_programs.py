@@ -65,7 +65,11 @@ def _tr(words: Sequence[str], text: str) -> str | None:
     signs = [re.sub(r"\[:(\w+):\]", lambda found: _CLASSES.get(found[1], "$"), each) for each in sets]
     spelled = [each.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r") for each in signs]
     ranges = [re.sub(r"(\w)-(\w)", lambda two: _between(*two.groups()), each) for each in spelled]
-    if not 0 < len(ranges) < 3 or "$" in "".join(ranges) or given.keys() - {"d", "c", "C", "s"}:
+    if (
+        not (1 if given.keys() & {"d", "s"} else 2) <= len(ranges) < 3
+        or "$" in "".join(ranges)
+        or given.keys() - {"d", "c", "C", "s"}
+    ):
         return None
     odd = given.keys() & {"c", "C"}
     chosen = {sign for sign in text if (sign in ranges[0]) != bool(odd)}
@@ -214,7 +218,7 @@ def printed(words: Sequence[str], text: str | None, read: Callable[[str], str | 
     if name == "tr":
         return _tr(given, text)
     if name == "wc" and given in (["-l"], ["-w"]):
-        return str(text.count("\n") if given == ["-l"] else len(text.split()))
+        return f"{text.count(chr(10)) if given == ['-l'] else len(text.split())}\n"
     lines = text.removesuffix("\n").split("\n") if text else []
     if name == "cat" and not given:
         return text

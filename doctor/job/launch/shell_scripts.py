@@ -64,16 +64,14 @@ class ShellWithScripts(ShellFlow):
                 if path and path.startswith(f"{START}/") and ".." not in path
                 else None
             )
-            used = [line for line in text.splitlines() if name in line] if there else []
+            if not there:
+                continue
+            used = [line for line in text.splitlines() if name in line]
             until = max((text.find(line) + len(line) for line in used), default=0)
             copies = rf"\b(?:{_WRITE})\b[^;&|]{{0,300}}{re.escape(name)}"
             writes = re.compile(rf">\s*[\"']?[^\s;&|]*{re.escape(name)}|{copies}")
-            made = (
-                max(map(len, used), default=0) > 2000
-                or any(map(writes.search, used))
-                or any(map(_MAKES.search, text[:until].splitlines()))
-            )
-            if there and not made:
+            made = max(map(len, used), default=0) > 2000 or any(map(writes.search, used))
+            if not made and not any(map(_MAKES.search, text[:until].splitlines())):
                 reads = re.compile(rf"(?:<|\$\(|`)[^|;]{{0,300}}{re.escape(name)}")
                 self.noticed |= _ends_of_lines(name, there) if any(map(reads.search, used)) else {}
                 self.values[f"{FILE}{path}"] = there.replace("\r\n", "\n")

@@ -388,7 +388,10 @@ class ShellFlow(ShellState):
         if table and isinstance(self.values.get(table[1]), Table) and re.search(r"\+\+|\+=|\+ ?1\b", body):
             loop = None  # bash does not keep the order of a table
         if loop is not None and done is not None and self.afford(len(loop.values) * (done - place)):
-            return rest, loop
+            if rest or not any(mark in word.raw for word in words[3:] for mark in ("$(", "`")):
+                return rest, loop
+            if self._over_lines(loop, place):
+                return [], _GONE_THROUGH
         self.enter("loop")
         self.counted = carried(self.blocks.commands[place : done or place])
         self.values.update(dict.fromkeys(self.counted))

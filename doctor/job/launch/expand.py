@@ -278,6 +278,8 @@ def input_of(command: SimpleCommand, values: Values) -> str | None:
     text = one(word.parts, values)
     if not isinstance(text, str):
         return None
+    if how == "|" and not text:
+        return ""
     return text.removesuffix("\n") + "\n" if how in ("<<<", "|") else _contents(text, values)
 
 

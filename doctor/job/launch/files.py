@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import partial, reduce
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 
@@ -24,7 +24,6 @@ from doctor.job.launch.endpoint_mentions import (
     starter,
 )
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
-from doctor.job.launch.given_files import changes_no_files, is_only_given
 from doctor.job.launch.indirect_options import configuration
 from doctor.job.launch.launchers import LAUNCHERS, MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.manifests import PORT, has_default_port, pods_elsewhere, script_of
@@ -45,12 +44,6 @@ from doctor.job.launch.variables import kept
 from doctor.text.redact import redact
 from doctor.text.textfile import read_text, refuse, shown
 
-_HERE = re.compile(
-    r"(?ms)^[ \t]*cat[ \t]*(?:>(?!>)(?P<to>[^\n<>]+))?<<-?[ \t]*\\?['\"]?(?P<end>\w+)['\"]?[ \t]*"
-    r"(?:>(?!>)(?P<or_to>[^\n<>]+))?\n(?P<body>.{0,4000}?)\n[ \t]*(?P=end)[ \t]*$"
-)
-_ECHOED = re.compile(r"(?m)^(?:echo|printf) (.{1,300}?)>{1,2} ?['\"]?([\w./-]{1,200})['\"]?$")
-"""A line that a script surely writes to a file, as it begins at the margin."""
 _SLOTS = re.compile(r"\s*([\w.-]{1,255})(?:(?:\s+slots=|:)(\d{1,4}))?\s*")
 """A line of a hostfile that the script writes."""
 LIMIT = 256_000
@@ -121,7 +114,7 @@ def _read_file(path: Path, name: str, slots: Slots) -> Launch:
         return Launch(name, (_of_variables(file, name, *read_dump(text)),), complete=False)
     try:
         plain = without_comments(text)
-        script = read_script(plain, home, lambda path: _written(path, text, home) or _read_sourced(path))
+        script = read_script(plain, home, _read_sourced)
     except ShellError as error:
         if not is_env_file(text):
             raise InputErrors([Mistake(file, error.line, error.message)]) from None
@@ -175,7 +168,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     mentions += tuple(replace(each, file=name) for each in (*_taken(text, home), *compared))
     for one in lines:
         program = next((word for word in one.words if word.endswith(".py")), "")
-        calls = settings(in_program(_read_of(one, script.text, program) or ""))
+        calls = settings(in_program(_read_of(one, program) or ""))
         mentions += tuple(replace(each, file=os.path.basename(program)) for each in calls)
     told = _processes(lines, script, name, home, slots)
     marks, gloo = marks_in(text), over_gloo(text)
@@ -209,7 +202,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
             lines,
             script,
             text,
-            lambda one, said: _read_of(one, script.text, said) or files.get(os.path.basename(said)),
+            lambda one, said: _read_of(one, said) or files.get(os.path.basename(said)),
         )
     if lines or script.unread:
         said += [Slip(kind, "", 0, path) for path, kind in needs if kind]
@@ -217,7 +210,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     slips = tuple(dict.fromkeys(own))
     paths = (each.path for each in slips)
     found, beside = _find_tables(told, script.copied, name)
-    sizes = [sizes_in(one.words, script.text, partial(_read_of, one, script.text)) for one in lines]
+    sizes = [sizes_in(one.words, script.text, partial(_read_of, one)) for one in lines]
     return Launch(
         name,
         tuple(found),
@@ -288,26 +281,17 @@ def _read_sourced(path: str) -> str | None:
         return None
 
 
-def _read_of(one: ShellCommand, script: str, said: str) -> str | None:
-    """A file that a command names: its program, or another one that its script does not write."""
+def _read_of(one: ShellCommand, said: str) -> str | None:
+    """A file that a command names, as it is when the command starts."""
     if not one.folder or one.apart:
         return None
-    kept = said.endswith(".py") or is_only_given(said, script)
     path = os.path.normpath(os.path.join(one.folder, said))
-    return _read_sourced(path) if kept else _written(path, script, one.folder)
+    here = said.endswith(".py") or _is_untouched(one, path)
+    return _read_sourced(path) if here else one.files.get(path) or None
 
 
-def _written(path: str, text: str, folder: str) -> str | None:
-    """What the script writes to a file by a here-document or line by line, if nothing else changes it."""
-    said = [one for one in _ECHOED.finditer(text) if os.path.normpath(os.path.join(folder, one[2])) == path]
-    if said and is_only_given(path, reduce(lambda left, each: left.replace(each[0], ""), said, text)):
-        return "\n".join(each[1].removeprefix("-e ").strip(" '\"").replace("\\n", "\n") for each in said)
-    for found in _HERE.finditer(text):
-        names = re.findall(r"[\w./-]+", found["to"] or found["or_to"] or "")
-        here = [os.path.normpath(os.path.join(folder, name)) for name in names]
-        if here == [path] and is_only_given(path, text.replace(found[0], "")):
-            return found["body"]
-    return None
+def _is_untouched(one: ShellCommand, path: str) -> bool:
+    return path not in one.files and os.path.basename(path) not in one.files
 
 
 def _shared(one: ShellCommand) -> Mapping[str, str]:
@@ -374,16 +358,13 @@ def _processes(
         return [ProcessEnv(name, None, env, whole=False, folder=home)] if env else []
 
     def told(one: ShellCommand, hostfile: Path) -> Mapping[str, int]:
-        given = one.folder and not one.apart and is_only_given(str(hostfile), script.text)
-        if given or not one.folder or one.apart:
-            return slots(Path(one.folder or "", hostfile)) if given else {}
-        made = _written(os.path.normpath(os.path.join(one.folder, hostfile)), script.text, one.folder) or ""
-        rows = [_SLOTS.fullmatch(line) for line in made.splitlines() if line.strip()]
+        path = os.path.normpath(os.path.join(one.folder or "", hostfile))
+        text, here = _read_of(one, path), one.folder and not one.apart
+        if here and (_is_untouched(one, path) or (text and text == _read_sourced(path))):
+            return slots(Path(path))
+        rows = [_SLOTS.fullmatch(line) for line in (text or "").splitlines() if line.strip()]
         hosts = {row[1]: int(row[2] or 0) for row in rows if row}
         return hosts if len(hosts) == len(rows) else {}
-
-    other = (found[0] for found in _HERE.finditer(script.text) if "host" not in found[0].partition("\n")[0])
-    sure = changes_no_files(reduce(lambda text, each: text.replace(each, ""), other, script.text))
 
     return [
         ProcessEnv(
@@ -401,7 +382,7 @@ def _processes(
             on=one.on,
             share=share_of(one.words, one.command, partial(told, one)),
             hosts=hosts_of(one.words, one.command, script.text, partial(told, one)),
-            hosts_change=not (sure or {"hosts", "include"} & one.command.options.keys()),
+            hosts_change="*" in one.files and not {"hosts", "include"} & one.command.options.keys(),
             hostless=lacks_hosts(one.command, script.text, slots),
         )
         for one in lines

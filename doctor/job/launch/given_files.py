@@ -1,6 +1,5 @@
 """Files that a script gives to its launcher or its ranks: whether they are the same when these start."""
 
-import os
 import re
 from functools import lru_cache
 
@@ -17,24 +16,6 @@ _KNOWN = re.compile(
     r"|hostname|module|pwd|set|sleep|source\s\S*(?:activate|set_env\.sh)|ulimit|unset|wait)\b)"
 )
 """Commands that write no file."""
-
-
-@lru_cache(64)
-def is_only_given(path: str, text: str) -> bool:
-    """Whether a script names a file only to give it to what it launches; else it may write it, too."""
-    named, given = rf"(?<![\w-]){re.escape(os.path.basename(path))}(?![\w-])", False
-    for command in commands_of(text):
-        if not re.search(named, command):
-            continue
-        held = re.match(_SETS, command)
-        if not held and not command.startswith("-") and not _launched(command):
-            return False
-        if given := re.search(named, re.sub(rf"{_TAKES}(?:{named})", " ", command)) is None:
-            continue
-        if not held or len(named) > 1000:
-            return False
-        named, given = rf"{named}|\$\{{?{held[1]}\b", True
-    return given
 
 
 @lru_cache(16)

@@ -139,6 +139,7 @@ def read_script(
     shell.exported |= {*(given or ())}
     shell.take_in(text)
     shell.read_all()
+    shell.notice_ends()
     unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
     known = {n: v for n, v in shell.values.items() if isinstance(v, str) and expand.START not in v}
     env = {name: value for name, value in known.items() if name[0] != expand.FILE}
@@ -268,8 +269,10 @@ class _Shell(ShellWithScripts):
             }
             for name in sorted(filled & {*_NEEDED, "NODE_RANK"} - self.values.keys()):
                 self.notice("late", name, words[0].line)
+            self.write(words[at:], prefix.values())
             self._command(words[at:], prefix)
         else:
+            self.write([])
             self.set(prefix)
 
     def _command(self, words: list[Word], prefix: Mapping[str, expand.Value]) -> None:
@@ -560,7 +563,7 @@ class _Shell(ShellWithScripts):
         ended = [each for each in self.lines if not each.background or each.wave < self.waits]
         later = self.brings or any(each.command.program for each in ended)
         targets = (
-            str(expand.one(word.parts, self.values)) for word in self.simple.written if here and not later
+            str(expand.one(word.parts, self.values)) for _, word in self.simple.written if here and not later
         )
         logs = (expand.moved(folder, to.rpartition("/")[0]) for to in targets if "/" in to)
         self._need([to for to in logs if to and to != folder and not f"{to}/".startswith("/dev/")], "log")
@@ -615,6 +618,7 @@ class _Shell(ShellWithScripts):
                 command,
                 dict(self.known(seen)),
                 frozenset(seen),
+                self.known_files(command.program),
                 loop,
                 turn=", ".join(self.turns),
                 folder=self.placed(folder) if isinstance(folder, str) else None,

@@ -14,13 +14,13 @@ _NAME = re.compile(r"[A-Za-z_][\w:.-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """Words without redirections, and the mark that ends them. `written`: where its output goes; `read`: what
-    stands behind `<` and `<<<`.
+    """Words without redirections, and the mark that ends them. `written`: where its output goes, behind `>`,
+    `2>`, …; `read`: what stands behind `<` and `<<<`.
     """
 
     words: tuple[Word, ...]
     end: str
-    written: tuple[Word, ...] = ()
+    written: tuple[tuple[str, Word], ...] = ()
     read: tuple[tuple[str, Word], ...] = ()
 
 
@@ -63,15 +63,15 @@ def blocks(found: Sequence[Word | Separator]) -> Blocks:
 def simple_commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
     """The simple commands. The items of a list follow its name."""
     words: list[Word] = []
-    written: list[Word] = []
+    written: list[tuple[str, Word]] = []
     read: list[tuple[str, Word]] = []
-    skip = ""
+    skip = end = ""
     for item in found:
         if isinstance(item, Word):
             if not skip:
                 words.append(item)
-            elif skip.removesuffix("|") in (">", ">>", "&>", "&>>", ">&"):
-                written.append(item)
+            elif (how := skip.removesuffix("|")) in (">", ">>", "2>", "2>>", "&>", "&>>", ">&"):
+                written.append((how if words or end != ")" else "&>", item))
             elif skip in ("<", "<<<"):
                 read.append((skip, item))
             skip = ""
@@ -80,7 +80,7 @@ def simple_commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand
         elif item.text == ")list":
             words.append(Word((WordPart("text", ")list", ")list"),), item.line))
         else:
-            skip = ""
+            skip, end = "", item.text
             yield SimpleCommand(tuple(words), item.text, tuple(written), tuple(read))
             words, written, read = [], [], []
     yield SimpleCommand(tuple(words), "\n", tuple(written), tuple(read))

@@ -7,11 +7,11 @@ where it is called. A branch that may not be taken decides nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from doctor.job.launch.arithmetic import evaluate
-from doctor.job.launch.expand import MOST_TURNS, Table, input_of, output_of, shared_out
+from doctor.job.launch.expand import MOST_TURNS, Table, Value, input_of, output_of, shared_out
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.shell_blocks import Blocks, SimpleCommand
 from doctor.job.launch.shell_loops import LoopTurns, carried, counter_of, lines_of, turns_of
@@ -39,7 +39,8 @@ _AT_ONCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """One command. `names` are all variables that it would inherit from the script, known or not.
+    """One command. `names` are all variables that it would inherit from the script, known or not. `files`:
+    paths, and names alone -> what they contain when it starts, None if the script does not decide it.
 
     `loop`: it stands for several, in a loop with unknown bounds; if the loop was run turn by turn, `turn`
     names the value. Commands of one `background` (0: none) run one after the other. `folder` is where it is
@@ -55,6 +56,7 @@ class ShellCommand:
     command: LaunchCommand
     env: Mapping[str, str]
     names: frozenset[str]
+    files: Mapping[str, str | None] = field(default_factory=dict, compare=False)
     loop: bool = False
     background: int = 0
     turn: str = ""
@@ -100,6 +102,10 @@ class ShellFlow(ShellState):
 
     def perform(self, words: list[Word]) -> None:
         """Do what one command does."""
+        raise NotImplementedError
+
+    def write(self, words: Sequence[Word], given: Iterable[Value] = ()) -> None:
+        """Keep what a command writes to files."""
         raise NotImplementedError
 
     def tested(self, words: list[Word], then: Sequence[SimpleCommand]) -> None:
@@ -207,7 +213,7 @@ class ShellFlow(ShellState):
         left, self.undecided = self.undecided, doubts or self.undecided
         alone = place > 0 and self.blocks.commands[place - 1].end == "|"  # in a shell of its own
         if left or alone:
-            self.values = before[0]
+            self.values = before[0] if left else before[0] | self.files_in(self.values)
         if left:
             _, self.exported, lines, self.waits = before
             del self.lines[lines:]
@@ -227,6 +233,8 @@ class ShellFlow(ShellState):
     def _after_loop(self, place: int) -> int:
         """The position after a loop."""
         done = self.blocks.done[place]
+        self.simple = self.blocks.commands[done]
+        self.write([])
         if self.blocks.commands[done].end not in ("&&", "||", "|"):
             self.close("list")
         return done + 1

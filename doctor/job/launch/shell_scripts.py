@@ -4,12 +4,11 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import dropwhile
 
-from doctor.job.launch.expand import FILE, FOLDER, IN_BATCH, START, Value, moved, unknown
+from doctor.job.launch.expand import FOLDER, IN_BATCH, Value, moved, unknown
 from doctor.job.launch.indirect_options import Read
 from doctor.job.launch.shell_blocks import Blocks, blocks
-from doctor.job.launch.shell_flow import ShellFlow
+from doctor.job.launch.shell_files import ShellWithFiles, ends_of_lines
 from doctor.job.launch.shell_tokens import ShellError, tokens
-from doctor.job.launch.slips import Slip
 from doctor.job.launch.variables import is_kept
 from doctor.job.launch.wrappers import ITSELF, SCRIPTS, SHELLS, InnerCommand
 
@@ -19,12 +18,6 @@ _OF_A_MACHINE = re.compile(
     re.IGNORECASE,
 )
 """Files that many scripts source to find their programs."""
-_MOST_FILES = 500
-_MAKES = re.compile(
-    r"(?:^|[;&|]|\bthen\s|\bdo\s)\s*(?:\./\S|(?:ba)?sh\s+[\w./$]|python\S*\s+\S+\.py|[\w.]+/\S+\.(?:sh|py))|>\s*[\"']?\$"
-)
-"""What may write any file."""
-_WRITE = r"rm|tee|cp|curl|wget|make|vim?|nano|dd|install|truncate|git|unzip|mv|ln|scp|rsync|touch|sed\s+-i"
 
 
 def parsed(text: str) -> Blocks | None:
@@ -34,19 +27,11 @@ def parsed(text: str) -> Blocks | None:
         return None
 
 
-def _ends_of_lines(said: str, text: str, line: str = r"[\w.-]+") -> dict[Slip, None]:
-    """The slip of a file with a CR at the end of such lines."""
-    cut = re.search(rf"(?m)^\s*{line}\r$", text)
-    at = text[: cut.end()].count("\n") + 1 if cut else 0
-    return {Slip("lines", said.rpartition("/")[2], at, cut[0].strip(), file=said): None} if cut else {}
-
-
-class ShellWithScripts(ShellFlow):
+class ShellWithScripts(ShellWithFiles):
     """A shell that reads other scripts in place. `unread` and `started` are those that are not here."""
 
     def __init__(self, found: Blocks, folder: str, read: Read) -> None:
-        super().__init__(found, folder)
-        self.read = read
+        super().__init__(found, folder, read)
         self.unread: list[tuple[str, str]] = []
         self.started: list[tuple[str, str]] = []
         self.open: list[Value] = []
@@ -54,34 +39,13 @@ class ShellWithScripts(ShellFlow):
         self.prefix: tuple[str, ...] = ()
         self.handed: Mapping[str, Value] = {}
 
-    def take_in(self, text: str) -> None:
-        """Keep what files below the script's folder contain that it names and does not write."""
-        words = [word for word in re.findall(r"[\w./-]+", text) if len(word) < 200 and word[-3:] != ".py"]
-        for name in [*dict.fromkeys((*words, *(word.rpartition("/")[2] for word in words)))][:_MOST_FILES]:
-            path = moved(self.values.get(FOLDER), name)
-            there = (
-                self.read(self.placed(path))
-                if path and path.startswith(f"{START}/") and ".." not in path
-                else None
-            )
-            if not there:
-                continue
-            used = [line for line in text.splitlines() if name in line]
-            until = max((text.find(line) + len(line) for line in used), default=0)
-            copies = rf"\b(?:{_WRITE})\b[^;&|]{{0,300}}{re.escape(name)}"
-            writes = re.compile(rf">\s*[\"']?[^\s;&|]*{re.escape(name)}|{copies}")
-            made = max(map(len, used), default=0) > 2000 or any(map(writes.search, used))
-            if not made and not any(map(_MAKES.search, text[:until].splitlines())):
-                reads = re.compile(rf"(?:<|\$\(|`)[^|;]{{0,300}}{re.escape(name)}")
-                self.noticed |= _ends_of_lines(name, there) if any(map(reads.search, used)) else {}
-                self.values[f"{FILE}{path}"] = there.replace("\r\n", "\n")
-
     def source(self, said: str, line: int) -> None:
         """Read the commands of a sourced file in place. A machine's own settings say nothing about a job."""
         found, path = self._file(said)
         if found is None:
             if not _OF_A_MACHINE.search(said):
                 self.unread.append(("sources", said))
+                self.others.add("*")
                 self.doubt_figures()
             return
         before = self.values["BASH_SOURCE"]
@@ -101,12 +65,12 @@ class ShellWithScripts(ShellFlow):
         path = None if unknown(said) else moved(self.values.get(FOLDER), said)
         text = None if path is None or path in self.open else self.text_here(path)
         if text and self.decided(""):
-            self.noticed |= _ends_of_lines(said, text, r"(?:export )?\w+=[^#\n]*")
+            self.noticed |= ends_of_lines(said, text, r"(?:export )?\w+=[^#\n]*")
         return (None if text is None else parsed(text)), path
 
     def text_here(self, said: str) -> str | None:
         path = moved(self.values.get(FOLDER), said)
-        text = None if path is None else self.read(self.placed(path))
+        text = None if path is None else self.contents(path)
         self.texts |= {said: text} if text else {}
         return text
 
@@ -135,7 +99,9 @@ class ShellWithScripts(ShellFlow):
         if wrapped.given:
             self.arguments(wrapped.given)
         self.inside(found, line)
+        made = self.files_in(self.values) if wrapped.passes else {}
         self.values, self.exported, self.functions, self.prefix = before
+        self.values |= made
         self.leaving = ""
         if wrapped.detached:
             self.put_in_background(*lines)
@@ -170,5 +136,5 @@ class ShellWithScripts(ShellFlow):
         self.values.update(prefix)
         self.exported |= {name for name in prefix if is_kept(name)}
         started = perform()
-        self.values, self.exported = before, exported
+        self.values, self.exported = before | self.files_in(self.values), exported
         return started

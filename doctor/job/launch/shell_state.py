@@ -106,10 +106,15 @@ class ShellState:
             return
         frame = self.frames.pop()
         if kind == "(":
-            self.values = frame.values
+            self.values = frame.values | self.files_in(self.values)
         elif kind != "loop" and not frame.decided:
             for name in frame.changed | self._changed(frame):
                 self.values[name] = None
+
+    @staticmethod
+    def files_in(values: expand.Values) -> dict[str, expand.Value]:
+        """What a shell inside leaves behind of its values: those of files."""
+        return {name: value for name, value in values.items() if name[0] == expand.FILE}
 
     def _changed(self, frame: _Frame) -> set[str]:
         names = self.values.keys() | frame.values.keys()

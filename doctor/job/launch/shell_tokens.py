@@ -139,8 +139,10 @@ class _TokenReader:
             return False
         before = self.found[-1] if self.found else None
         glued = self.at and self.text[self.at - 1].isdigit()
+        number = ""
         if glued and isinstance(before, Word) and (before.plain or "").isdigit():
             self.found.pop()  # the 2 of 2>
+            number = "2" if before.plain == "2" and match[0][0] == ">" else ""
         if match[0] in ("<<", "<<-"):
             end = re.compile(r"<<-?[ \t]*([\\'\"]?)([\w.-]{1,100})['\"]?").match(self.text, self.at)
             if end:
@@ -149,7 +151,7 @@ class _TokenReader:
                 if not self._give_to_shell(document):
                     self.found += (Separator("redirection <<<", self.line), document)
                 return True
-        self._mark(f"redirection {match[0]}", len(match[0]))
+        self._mark(f"redirection {number}{match[0]}", len(match[0]))
         return True
 
     def _document(self, end: str, tabs: bool, quoted: bool) -> Word:

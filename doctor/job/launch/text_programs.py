@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import cycle
 
 Lines = list[str]
 MOST = 20_000
@@ -207,10 +208,11 @@ def printed(words: Sequence[str], text: str | None, read: Callable[[str], str | 
     """What one program prints that reads this text or the files that it names; None if it is not known."""
     name, given = words[0].rpartition("/")[2] if words else "cat", [*words[1:]]
     if name == "echo":
-        said = given[given[:1] == ["-n"] :]
-        return None if re.search(r"(?:^| )-\w|[*?\[{\\]", " ".join(said)) else " ".join(said) + "\n"
-    if name == "printf" and given[:1] in (["%s\\n"], ["%s\n"]):
-        return "".join(f"{each}\n" for each in given[1:])
+        said, end = " ".join(given[given[:1] in (["-n"], ["-e"]) :]), "" if given[:1] == ["-n"] else "\n"
+        said = said.replace("\\n", "\n") if given[:1] == ["-e"] else said
+        return None if re.search(r"(?:^| )-\w|[*?\[{\\]", said) else said + end
+    if name == "printf" and given:
+        return _formatted(given[0], given[1:])
     if text is None and name != "wc" and given and not given[-1].startswith("-"):
         text = read(given.pop())
     if text is None or len(text) > MOST:
@@ -223,6 +225,19 @@ def printed(words: Sequence[str], text: str | None, read: Callable[[str], str | 
     if name == "cat" and not given:
         return text
     return _changed(name, tuple(given), tuple(lines)) if name in _PROGRAMS else None
+
+
+def _formatted(text: str, given: Sequence[str]) -> str | None:
+    """What printf prints: its format again and again, as long as there are words for it."""
+    text = text.replace("\\n", "\n").replace("\\t", "\t")
+    holes = re.findall("%[sd]", text)
+    if re.search(r"\\|%(?![sd])", text) or (len(given) % len(holes) if holes else given):
+        return None
+    pairs = zip(cycle(holes), given)
+    if any(hole == "%d" and not re.fullmatch(r"-?(?:0|[1-9]\d*)", each) for hole, each in pairs):
+        return None
+    filling, times = iter(given), max(len(given) // len(holes or "1"), 1)
+    return re.sub("%[sd]", lambda _: next(filling), text * times)
 
 
 @lru_cache(256)

@@ -103,7 +103,8 @@ def test_a_configuration_that_the_script_writes(tmp_path: Path) -> None:
         ("cat <<'EOF' >a.yaml\n{}\nEOF\n", "1", True),
         ("cat > a.yaml <<EOF\n{}\nEOF\n", "$1", False),
         ("cat > a.yaml <<EOF\n{}\nEOF\nsed -i s/0/$1/ a.yaml\n", "0", False),
-        ("cat >> a.yaml <<EOF\n{}\nEOF\n", "0", False),
+        ("cat >> a.yaml <<EOF\n{}\nEOF\n", "0", True),
+        ("cat list >> a.yaml\ncat >> a.yaml <<EOF\n{}\nEOF\n", "0", False),
         ("cat > b.yaml <<EOF\n{}\nEOF\n", "0", False),
         ("cat <<EOF\n{}\nEOF\n", "0", False),
     ):

@@ -8,7 +8,7 @@ from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import raised
 from doctor.logs.judge.event import Event, explains
-from doctor.logs.judge.exceptions import own_exception
+from doctor.logs.judge.exceptions import ECHOES, own_exception
 from doctor.logs.judge.interruptions import interrupted
 from doctor.logs.judge.kernel_events import of_another_container
 from doctor.logs.judge.kinds import SuspectKind
@@ -27,7 +27,6 @@ _TELLING = tuple(
     map(SuspectKind, ["closed", "link", "waits", "after", "stopped", "left", "died", "confirms", "names"])
 )
 """Kinds of consequences, the most telling first."""
-_ECHOES = ("paddle-terminated", "process-ended-by-term")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,7 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     if events is None:
         return None
     head = first_cause(events)
-    echo = head.kind is SuspectKind.CONFIRMS or head.id in _ECHOES
+    echo = head.kind is SuspectKind.CONFIRMS or head.id in ECHOES
     own = own_exception(case) if echo else None
     said = own.lines[0] if own else head.line
     above = said.file == head.line.file and said.number < head.line.number

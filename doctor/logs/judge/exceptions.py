@@ -11,11 +11,13 @@ from doctor.logs.judge.line_ranking import NEAR_END
 from doctor.logs.judge.parties import apart, key
 from doctor.logs.judge.recovery import NO_SPEED
 from doctor.logs.judge.words import who
-from doctor.logs.model import LogFile, LogLine, Party
+from doctor.logs.model import CUT, LogFile, LogLine, Party
 from doctor.logs.steps import says_success
 from doctor.model import Confidence
 from doctor.text.hostprogram import table
 
+ECHOES = ("paddle-terminated", "process-ended-by-term", "lsf-exited")
+"""Consequences that tell of an end, and not why."""
 FEW = 3
 """The most lines of a file that is nothing but an exception."""
 _UNCAUGHT, _LAUNCHER, _COMMAND, _PASSES = (re.compile(each) for _, each in table(__file__, "exceptions.txt"))
@@ -34,19 +36,24 @@ def own_exception(case: LogCase) -> LogBlame | None:
             continue
         if place and not command and _LAUNCHER.search(place["file"]):
             continue
-        said_it = (each.sighting for each in case.of(SuspectKind.CONFIRMS))  # a server, of its engine
+        told_below = (
+            each
+            for each in case.events
+            if each.sighting.last.file == line.file and each.sighting.last.number > line.number
+        )
         told = any(
-            each.symptom.family == "serving"
-            and each.last.file == line.file
-            and each.last.number > line.number
-            for each in said_it
+            each.id in ECHOES  # or a server, of its engine
+            or (each.kind is SuspectKind.CONFIRMS and each.sighting.symptom.family == "serving")
+            for each in told_below
         )
         below = (other for _, other in case.odd if other.file == line.file and other.number > line.number)
         later = [(other.number, end) for other in below if (end := raised(other))]
         if later:  # which may only pass it on
             near = later[0][0] - line.number <= 2 * NEAR_END
             told = near and all(_PASSES.match(end) for _, end in later)
-        if not _ends(party, line, files[line.file], told):
+        cut = (other.number for _, other in case.odd if other.file == line.file and CUT in other.text)
+        end = min([files[line.file].lines, *(number - 1 for number in cut if number > line.number)])
+        if not _ends(party, line, files[line.file], told, end - line.number):
             continue
         named = (party,) if key(party)[0] != "file" else ()
         says = f"{who(named)} ended with an exception of the program: {said}"
@@ -57,8 +64,10 @@ def own_exception(case: LogCase) -> LogBlame | None:
     return None
 
 
-def _ends(party: Party, line: LogLine, file: LogFile, told: bool) -> bool:
-    """Whether it is the last that its writer says, or others say below it that a process failed (`told`)."""
+def _ends(party: Party, line: LogLine, file: LogFile, told: bool, below: int) -> bool:
+    """Whether it is the last that its writer says, or others say below it that a process failed (`told`).
+    `below`: how many lines follow until the file ends, or a traceback that its end cuts off begins.
+    """
     if line.final:  # below it, at most a bar is printed again
         return True
     steps = (step for step in file.progress if step.number > line.number and not apart(party, step.who))
@@ -68,4 +77,4 @@ def _ends(party: Party, line: LogLine, file: LogFile, told: bool) -> bool:
         return True
     end = raised(file.last)
     same = (end is not None and end in line.text) or file.last.text in line.rest
-    return not says_success(file.last.text) and (same or file.lines - line.number < LAST_WORDS)
+    return not says_success(file.last.text) and (same or below < LAST_WORDS)

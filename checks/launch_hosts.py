@@ -59,15 +59,6 @@ SHOWN = 4
 """The most hosts whose own number is shown."""
 
 
-_NAME_OF_HOST = r"\$\(\s?(?:hostname(?:\s-s)?|echo\s\"?\$\{?HOSTNAME\}?\"?)\s?\|\s?"
-_DIGITS = r"tr\s-(?:dc|cd)\s[\"']?(?:0-9|\[:digit:\])(?:\\n)?[\"']?|grep\s-oE?\s[\"']?\[0-9\]\\?[*+]\$?[\"']?"
-CUT_NAME = re.compile(
-    r"\$\{HOSTNAME##?([\w-]+)\}|\$\{HOSTNAME//\[[!^]0-9\]/?\}"
-    rf"|{_NAME_OF_HOST}(?:sed\s[\"']?s/\^?([\w-]+)//[\"']?|{_DIGITS})\s?\)"
-)
-"""A number that is what is left of the name of the host, without its beginning or without all but digits."""
-
-
 @check(
     "launch-hosts",
     LAUNCHES,
@@ -708,19 +699,13 @@ def _numbered_by_name(names: LaunchNames, plan: JobPlan, identities: Mapping[str
     for process in names.launch.told:
         agent = launcher(process)
         said = agent.command.options.get("node_rank", "") if agent else ""
-        cut = CUT_NAME.fullmatch(said)
-        if not (agent and cut and goes_by_node_rank(process)) or agent.nodes != (len(plan.hosts),) * 2:
+        if not (agent and goes_by_node_rank(process)) or agent.nodes != (len(plan.hosts),) * 2:
             continue
-        given = {host: identities.get(host, host).partition(".")[0] for host in plan.names}
-        start = cut[1] or cut[2]
-        numbers = {
-            host: name.removeprefix(start) if start else re.sub(r"\D", "", name)
-            for host, name in given.items()
-            if name.startswith(start or "")
-        }
-        if len(numbers) == len(given) and all(each.isdecimal() for each in numbers.values()):
+        by_host = names.launch.by_host
+        numbers = by_host.numbers(plan.names, identities) if by_host else {}
+        if numbers and all(each.isdecimal() for each in numbers.values()):
             found = sorted(map(int, numbers.values()))
-            if found != [*range(len(found))]:
+            if len({*found}) == len(found) and found != [*range(len(found))]:
                 option = agent.spelled("node_rank")
                 yield _problem(
                     names,

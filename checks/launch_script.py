@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 from doctor.api import (
     PLAN,
@@ -39,8 +38,6 @@ FROM_OUTSIDE = frozenset({"kept", "unset"})
 """Slips that are none if what starts the script gives its ranks the variable."""
 BY_SHELL = frozenset({"blank", "dollar", "quote", "lines", "list", "literal"})
 """Slips of the shell's own rules, which depend on nothing else."""
-BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
-"""A branch of a choice: its patterns and its commands."""
 PLAIN_CUT = re.compile(
     r"(?:export\s+)?\w+=[\"']?\$\(echo\s+[\"']?\$\{?\w+\}?[\"']?\s*\|\s*cut\s+-d\s?[\"']?,[\"']?\s+-f\s?1\)[\"']?"
 )
@@ -113,6 +110,7 @@ def launch_variables(
     inherited = {name for login in (logins or {}).values() for name in login.variables}
     doubts: dict[str, None] = {}
     for launch in launches:
+        yield from _by_host(launch, plan, identities or {})
         own = {slip.name for slip in launch.slips if slip.kind == "own"}  # which says more than "draws"
         for slip in (slip for slip in launch.slips if slip.name):
             if slip.kind == "draws" and slip.name in own:
@@ -123,8 +121,6 @@ def launch_variables(
                 where = f"line {slip.line} of {slip.file}"
                 if slip.needed:
                     doubts[f"whether {slip.name} of {where} is given to the containers is not known"] = None
-            elif slip.kind == "host" and not launch.live:
-                yield from _by_host(launch, slip, plan, identities or {})
             elif slip.kind not in OF_SEVERAL_HOSTS or len(plan.hosts) > 1:
                 yield _problem(launch, slip)
     if doubts:
@@ -136,41 +132,21 @@ def is_given(slip: Slip) -> bool:
     return slip.kind == "unset" and re.match(r"(?:SLURM|PBS|LSB|OMPI|PMIX?|FLUX|OAR)_", slip.name) is not None
 
 
-def _by_host(launch: Launch, slip: Slip, plan: JobPlan, identities: Mapping[str, str]) -> Iterator[Problem]:
-    """The problem of a choice that lacks a host, or gives two hosts one number."""
-    sets = re.compile(rf"\b{slip.name}=[\"']?(\d*)")
-    branches = [(each[1], sets.search(each[2])) for each in BRANCH.finditer(slip.like)]
-    taken: dict[str, str] = {}
-    for host in plan.names:
-        known = {host, identities.get(host, host)}
-        known |= {each.partition(".")[0] for each in known}
-        taken[host] = next(
-            (
-                (value[1] or "?") if value else ""
-                for patterns, value in branches
-                for pattern in patterns.split("|")
-                if any(fnmatchcase(each, pattern.strip("\"'")) for each in known)
-            ),
-            "",
-        )
-    lost = [host for host, value in taken.items() if not value]
-    twice = [value for value, times in Counter(taken.values()).items() if times > 1 and value.isdecimal()]
-    named = " ".join(word for process in launch.told for word in process.command)
-    numbers = "RANK" in slip.name or re.search(rf"node[_-]rank[= ]\$\{{?{slip.name}\b", named)
-    if lost and (len(lost) < len(taken) or (identities and numbers)):
-        found = _problem(launch, replace(slip, like=fold(lost)))
-        yield found if len(lost) < len(taken) else replace(found, severity=Severity.WARN)
-    elif twice and not lost and numbers and not any(map(_numbers_itself, launch.told)):
-        same = [host for host, value in taken.items() if value == twice[0]]
+def _by_host(launch: Launch, plan: JobPlan, identities: Mapping[str, str]) -> Iterator[Problem]:
+    """The problem of numbers by the names of hosts: one has none, two have one, or the master's is not 0."""
+    if launch.by_host is None or launch.live or any(map(_numbers_itself, launch.told)):
+        return
+    slip, taken = launch.by_host.slip, launch.by_host.numbers(plan.names, identities)
+    known = [number for number in taken.values() if number.isdecimal()]
+    twice = [number for number, times in Counter(known).items() if times > 1]
+    lost = [host for host, number in taken.items() if not number.isdecimal()]
+    head = plan.head.value if plan.head.source.startswith("--launch") else ""
+    if known and lost:
+        yield _problem(launch, replace(slip, like=fold(lost)))
+    elif twice:
+        same = [host for host, number in taken.items() if number == twice[0]]
         yield _problem(launch, replace(slip, kind="same", like=f"{twice[0]} on {fold(same)}"))
-    elif (
-        (head := plan.head.value) in taken
-        and plan.head.source.startswith("--launch")
-        and numbers
-        and all(value.isdecimal() for value in taken.values())
-        and taken[head] != "0"
-        and not any(map(_numbers_itself, launch.told))
-    ):
+    elif {*map(int, known)} == {*range(len(taken))} and taken.get(head, "0") != "0":
         yield _problem(launch, replace(slip, kind="later", like=f"{taken[head]} on {head}"))
 
 

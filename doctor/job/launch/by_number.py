@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"\$\{?([1-3])\b|\b([A-Z_]{0,20}(?:NODE|RANK|PROCID)[A-Z_]{
 _OF_A_HOST = r"(?i:node|machine)(?:_?(?i:rank|id|idx|index|no|num|number))?"
 _SHARED = ("master_addr", "master_port", "rdzv_endpoint", *MASTERS, *PORTS)
 _MOST = 6
-_LONG = re.compile(r"(?s)\A.{20000}|\bwhile\s+(?:true|:)")
+LONG = re.compile(r"(?s)\A.{20000}|\bwhile\s+(?:true|:)")
 """What takes long to read several times."""
 _DIGITS = re.compile(r"\d+")
 
@@ -24,10 +24,10 @@ def by_number(
     text: str, lines: list[ShellCommand], read: Reader
 ) -> tuple[list[ShellCommand], list[EndpointMention]]:
     """The commands of one job, those marked that wait for others, and what is wrong between two hosts."""
-    words = _NUMBER.findall(text) if not _LONG.search(text) and not all(map(_number, lines)) else ()
+    words = _NUMBER.findall(text) if not LONG.search(text) and not all(map(number_of, lines)) else ()
     for name in [*dict.fromkeys(one or other for one, other in words)][:_MOST]:
         pair = [one_launch(read({name: number}))[0] for number in "01"]
-        first, other = ([*map(_number, each)] for each in pair)
+        first, other = ([*map(number_of, each)] for each in pair)
         if first != other and len(first) == len(other) == len(lines) and all((*first, *other)):
             rows = zip(lines, *pair, strict=True)
             wrong = [*_compared(*pair), *_numbered(name, text, pair[0], first, other)]
@@ -35,7 +35,7 @@ def by_number(
     return lines, []
 
 
-def _number(one: ShellCommand) -> str:
+def number_of(one: ShellCommand) -> str:
     """The number of its host, or that of its rank; "" if it is not known."""
     known = [one.command.options.get("node_rank", ""), *(one.env.get(name, "") for name in RANK_NAMES)]
     return next((text for text in known if text.isdecimal()), "")

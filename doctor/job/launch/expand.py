@@ -58,7 +58,7 @@ FILE = "<"
 IN_BATCH = {f"SLURM_{name}": Partly(f"${{SLURM_{name}-0}}") for name in ("NODEID", "PROCID", "LOCALID")}
 """The numbers of a task, as a batch script fills them in by itself; nobody writes them so."""
 _LISTED = re.compile(
-    r"\$\{?([@*])(?::([1-9]))?\}?|\$\{([#!]?)([A-Za-z_]\w{0,199})\[([@*]|[\w$+\-{}\x22]{1,100})\]\}"
+    r"\$\{?([@*])(?::([1-9]))?\}?|\$\{([#!]?)([A-Za-z_]\w{0,199})\[([@*]|[\w$+\-{}\x22 ()%.*]{1,100})\]\}"
 )
 """The arguments, and expressions about a list."""
 _CHANGED = re.compile(
@@ -158,7 +158,11 @@ def _list_value(match: re.Match[str], values: Values) -> Value:
         keys = value.keys if isinstance(value, Table) else tuple(map(str, range(len(value))))
         return str(len(value)) if mark == "#" else keys
     if isinstance(value, Table):
-        named = values.get(index.strip('${}"')) if "$" in index else index.strip('"')
+        try:
+            words = [word for word in tokens(index) if isinstance(word, Word)]
+        except ShellError:
+            return None
+        named = one(words[0].parts, values) if len(words) == 1 else None
         return value[value.keys.index(named)] if not mark and named in value.keys else None
     place = evaluate(index, dict(values))
     return None if mark or place is None or not -len(value) <= place < len(value) else value[place]
@@ -305,6 +309,9 @@ def _printed(texts: Sequence[str], text: str | None, values: Values) -> str | No
         by = re.match(r"-s ?(\S)(?: |$)", " ".join(given))
         found = _sequence(given[2 if by and given[0] == "-s" else 1 if by else 0 :])
         return f"{found.replace(chr(10), by[1]) if by else found}\n" if found else found
+    host = values.get("HOSTNAME")
+    if (name == "hostname" and given in ([], ["-s"])) or (name == "uname" and given == ["-n"]):
+        return f"{host.partition('.')[0] if given == ['-s'] else host}\n" if isinstance(host, str) else None
     if name == "dirname" and len(given) == 1:
         return given[0].rpartition("/")[0] or ("/" if given[0].startswith("/") else ".")
     if name in ("realpath", "readlink") and given and given[:-1] in ([], ["-f"], ["-m"]):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.allocation import is_scheduled
+from doctor.job.launch.by_host import by_host
 from doctor.job.launch.by_number import by_number
 from doctor.job.launch.command import kept_words
 from doctor.job.launch.endpoint_mentions import (
@@ -89,6 +90,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = lambda _: {}, alloca
         needs=tuple(dict.fromkeys(each for one in read for each in one.needs))[:MOST_NEEDS],
         configs=tuple(dict.fromkeys(each for one in read for each in one.configs)),
         scheduled=any(each.scheduled for each in read),
+        by_host=read[0].by_host if len(read) == 1 else None,
         sizes=_agreed(sizes),
     )
 
@@ -165,6 +167,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     lines, others = one_launch(script.lines)
     mentions = _mentions(text, name, [(one.line, " ".join(one.words)) for one in lines])
     lines, compared = by_number(text, lines, lambda own: read_script(text, home, _read_sourced, own).lines)
+    numbered = by_host(text, name, lines, lambda own: read_script(text, home, _read_sourced, own).lines)
     mentions += tuple(replace(each, file=name) for each in (*_taken(text, home), *compared))
     for one in lines:
         program = next((word for word in one.words if word.endswith(".py")), "")
@@ -222,6 +225,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         sizes=_agreed(sizes),
         needs=(*(path for path, _ in needs if lines or script.unread), *filter(None, paths)),
         scheduled=scheduled,
+        by_host=numbered,
         configs=tuple(path for one in lines if (path := _configured(one, script.text)) and "$" not in path),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from doctor.job.launch.endpoint_mentions import EndpointMention
 from doctor.job.launch.marks import Mark
-from doctor.job.launch.slips import Slip
+from doctor.job.launch.slips import ByHost, Slip
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ class Launch:
     its text, used or not. `slips`: what its scripts say otherwise than it is meant. `sizes`: those of the
     model and its groups, by the keys of a parallel plan. `needs`: the paths that every host must have,
     and `configs` those of its launchers' configurations. `scheduled`: a scheduler chooses its hosts.
+    `by_host`: the numbers that it gives hosts by their names.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Launch:
     needs: tuple[str, ...] = ()
     configs: tuple[str, ...] = ()
     scheduled: bool = False
+    by_host: ByHost | None = field(default=None, compare=False, repr=False)
 
     @property
     def python(self) -> str | None:

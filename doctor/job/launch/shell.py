@@ -218,7 +218,6 @@ class _Shell(ShellWithScripts):
         names = sorted(name for name in self.values.keys() - given if name in needed or is_setting(name))
         yield from found.not_exported((name, name in needed) for name in names if self.lines)
         yield from found.refused(one.command for one in job)
-        yield from (*found.by_map(), *found.by_tests())
         yield from map(found.shown, self._drawn(job))
         numbered = [one.names for one in ranks if "RANK" in one.names]
         handed = {*re.findall(r"-x (\w+)(?=\s)", found.whole)}  # mpirun passes them on by their names
@@ -344,6 +343,7 @@ class _Shell(ShellWithScripts):
         for name in sorted(open_names & {*_NEEDED, "NODE_RANK"} - self.values.keys()):
             if line[0] == "ssh" and re.search(rf"(?<![\w$]){name}=", texts):
                 self.notice("late", name, words[0].line)
+        self.alike = ("HOSTNAME",) if program_name(line[0]) in ON_ALL and "HOSTNAME" in self.values else ()
         if line[0] == "ssh":
             self.draws[self.outside or words[0].line] = " ".join(_DRAWN.findall(texts))
         if wrapped and not wrapped.passes:

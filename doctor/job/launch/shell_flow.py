@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
 from doctor.job.launch.arithmetic import evaluate
-from doctor.job.launch.expand import MOST_TURNS, Table, Value, input_of, output_of, shared_out
+from doctor.job.launch.expand import MOST_TURNS, Table, Value, input_of, one, output_of, shared_out
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.shell_blocks import Blocks, SimpleCommand
 from doctor.job.launch.shell_loops import LoopTurns, carried, counter_of, lines_of, turns_of
 from doctor.job.launch.shell_state import ShellState
-from doctor.job.launch.shell_tests import TESTS, holds, stated
+from doctor.job.launch.shell_tests import TESTS, holds, quoted, stated
 from doctor.job.launch.shell_tokens import ShellError, Word, WordPart
 
 _GONE_THROUGH = LoopTurns("", (), None)
@@ -344,8 +345,11 @@ class ShellFlow(ShellState):
             elif word in ("for", "select", "while", "until"):
                 return self._loop_head(words, place)
             elif word == "case":
-                self.enter("case")
-                return [], None
+                subject = one(words[1].parts, self.values) if len(words) > 1 else None
+                known = subject if isinstance(subject, str) else None
+                self.enter("case", None if known is None else False)
+                self.frames[-1].subject = known
+                words = []
             elif word == "function":
                 words = words[1:]  # its name goes as well
             elif word == "{":
@@ -362,9 +366,21 @@ class ShellFlow(ShellState):
                 break
             words = words[1:]
         if end == ")" and self.frames and self.frames[-1].kind == "case":
-            self.other_branch("case")
+            self.other_branch("case", self._fits(self.frames[-1].subject, place))
             return [], None  # the pattern of a branch
         return words, None
+
+    def _fits(self, subject: str | None, place: int) -> bool | None:
+        """Whether a branch of a `case` is taken, whose patterns end there, if those before it are not."""
+        first, commands = place, self.blocks.commands
+        while first > 0 and commands[first - 1].end == "|":
+            first -= 1
+        words = [word for command in commands[first : place + 1] for word in command.words]
+        words = words[3:] if words and words[0].plain == "case" else words
+        patterns = [one(quoted(word).parts, self.values) for word in words]
+        if subject is None or any(not isinstance(each, str) for each in patterns):
+            return None
+        return any(fnmatchcase(subject, str(each)) for each in patterns)
 
     def _loop_head(self, words: list[Word], place: int) -> tuple[list[Word], LoopTurns | None]:
         """The rest of the line of a loop's head, and its turns if they are known."""

@@ -38,6 +38,7 @@ class ShellWithScripts(ShellWithFiles):
         self.texts: dict[str, str] = {}
         self.prefix: tuple[str, ...] = ()
         self.handed: Mapping[str, Value] = {}
+        self.alike: tuple[str, ...] = ()  # what has its own value again where a shell inside runs
 
     def source(self, said: str, line: int) -> None:
         """Read the commands of a sourced file in place. A machine's own settings say nothing about a job."""
@@ -87,7 +88,7 @@ class ShellWithScripts(ShellWithFiles):
         before, lines = (self.values, self.exported, self.functions, self.prefix), self.here
         known, exported = dict(self.values), set(self.exported)
         if not wrapped.passes:
-            known, exported = {name: known.get(name) for name in ("0", "BASH_SOURCE")}, set()
+            known, exported = {name: known.get(name) for name in ("0", "BASH_SOURCE", *self.alike)}, set()
         for name, text in wrapped.sets.items():
             known[name] = before[0].get(name) if text is None else None if unknown(text) else text
             exported |= {name} if is_kept(name) else set()

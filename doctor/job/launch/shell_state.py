@@ -26,7 +26,8 @@ class _Frame:
     """A block that is being read, with the values from before it.
 
     `skip`: it certainly does not run. `taken`: whether one of its branches has run, or None if that is
-    undecided. `mark`: the `&&` or `||` before the list. `stated`: what holds in this branch.
+    undecided. `mark`: the `&&` or `||` before the list. `subject`: what a `case` compares with its patterns,
+    if it is known. `stated`: what holds in this branch.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class _Frame:
     skip: bool = False
     taken: bool | None = None
     mark: str = ""
+    subject: str | None = None
     stated: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -3,6 +3,7 @@
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from glob import escape
 
@@ -50,11 +51,16 @@ def holds(words: Sequence[Word], values: Values) -> bool | None:
     texts = [one(word.parts, values) for word in given]
     known = [text for text in texts if isinstance(text, str)]
     if len(known) == 3 == len(texts) and name == "[[" and known[1] in ("=", "==", "!="):
-        shown = (escape(part.text) if part.quoted else part.text for part in given[2].parts)
-        fits = fnmatchcase(known[0], "".join(shown))
+        fits = fnmatchcase(known[0], "".join(part.text for part in quoted(given[2]).parts))
         plain = ":]" not in given[2].raw and all(part.kind == "text" for part in given[2].parts)
         return fits == (known[1] != "!=") if plain else _compare(known, patterns=True)
     return _compare(known, patterns=name == "[[") if len(known) == len(texts) else None
+
+
+def quoted(word: Word) -> Word:
+    """A pattern in which what is quoted stands for itself."""
+    literal = {part: replace(part, text=escape(part.text)) for part in word.parts if part.quoted}
+    return replace(word, parts=tuple(literal.get(part, part) for part in word.parts))
 
 
 def _compare(texts: Sequence[str], patterns: bool) -> bool | None:

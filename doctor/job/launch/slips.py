@@ -1,7 +1,7 @@
 """Slips of a script: variables that its ranks do not get, because of how they are written."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -15,13 +15,6 @@ _USED = re.compile(r"\$(?:([A-Za-z_]\w{0,80})\b|\{([A-Za-z_]\w{0,80})\})")
 _MEETS = re.compile(r"(?i)addr|port|_ip$|head|master|node|rdzv|rank|world|nproc")
 """Names of what ranks meet by: hardly anybody sets them in two cases, and means two things."""
 _ALIKE, _ALIKE_NEEDED = 0.8, 0.9
-_HOST = r"(?:\$\(hostname(?:\s+-s)?\)|`hostname(?:\s+-s)?`|\$\{?HOSTNAME(?:%%\.\*)?\}?)"
-_BY_HOST = re.compile(rf"\bcase\s+[\"']?{_HOST}[\"']?\s+in\s(.{{0,4000}}?)\besac\b", re.DOTALL)
-
-
-_TESTED = re.compile(
-    rf"\bif\s+\[+\s*[\"']?{_HOST}[\"']?\s*={{1,2}}\s*[\"']?([\w.-]+)[\"']?\s*\]+\s*;?\s*then\s+(?:export\s+)?(\w+)=([^\s;]+)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +43,26 @@ class Slip:
             if not self.name and re.fullmatch(r"(?:\$(?:HOME|PATH|PORT|WHOSE))?/\S*", self.words)
             else ""
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ByHost:
+    """`slip` says where the script chooses, and what holds the number of a host. `number`: the name of a host
+    -> its number, "" if the script does not say it, and None if it starts nothing there.
+    """
+
+    slip: Slip
+    number: Callable[[str], str | None]
+
+    def numbers(self, hosts: Iterable[str], identities: Mapping[str, str]) -> dict[str, str]:
+        """Host -> its number by its name; "" if the script does not say it, "-" if nothing starts there."""
+        taken = {}
+        for host in hosts:
+            names = [identities.get(host, host), host]
+            names += [name.partition(".")[0] for name in names]
+            found = [self.number(name) for name in dict.fromkeys(names)]
+            taken[host] = next(filter(None, found), "-" if None in found else "")
+        return taken
 
 
 class SlipsOf:
@@ -85,27 +98,6 @@ class SlipsOf:
             unset = re.search(rf"(?<![$\w{{-])(?<!-x ){name}\b", self._text) is None
             if unset and (like := self._like(name, _ALIKE if place[0] else _ALIKE_NEEDED)):
                 yield Slip("unset", name, *(place if place[0] else self._place(rf"\b{like}=")), like=like)
-            for choice in _BY_HOST.finditer(self._text):
-                if choice[1].count(f"{name}=") == self._text.count(f"{name}=") > 0:
-                    yield Slip("host", name, *self._place(rf"\bcase\b.*{_HOST}"), like=choice[1])
-
-    def by_map(self) -> Iterator[Slip]:
-        """The choices by host that are an associative list, as if they were a `case`."""
-        for name, rows in re.findall(r"(?m)^[ \t]*declare[ \t]+-A[ \t]+(\w+)=\(([^()]*)\)", self._text):
-            branches = re.sub(r"\[[\"']?([\w.-]+)[\"']?\]=(\S+)", rf"\1) {name}=\2 ;;", rows)
-            used = re.search(rf"\$\{{{name}\[[\"']?{_HOST}[\"']?\]\}}", self._text)
-            if used and not re.search(rf"\b{name}\[[^\]]*\]=", self._text):
-                yield Slip("host", name, *self._place(rf"\$\{{{name}\["), like=branches)
-
-    def by_tests(self) -> Iterator[Slip]:
-        """The choices by host that are tests one after another, with nothing for other hosts."""
-        rows = _TESTED.findall(self._text)[:200]
-        for name in dict.fromkeys(name for _, name, _ in rows):
-            own = [f"{host}) {name}={to} ;;" for host, of, to in rows if of == name and to.isdecimal()]
-            if len(own) == len(re.findall(rf"\b{name}=", self._text)) > 1 and not re.search(
-                r"\belse\b", self._text
-            ):
-                yield Slip("host", name, *self._place(rf"{_HOST}.*|\b{name}="), like="\n".join(own))
 
     def refused(self, commands: Iterable[LaunchCommand]) -> Iterator[Slip]:
         """The options about ranks that a launcher does not have, and no program: it stops with its usage."""

@@ -52,8 +52,8 @@ def own_exception(case: LogCase) -> LogBlame | None:
             near = later[0][0] - line.number <= 2 * NEAR_END
             told = near and all(_PASSES.match(end) for _, end in later)
         cut = (other.number for _, other in case.odd if other.file == line.file and CUT in other.text)
-        end = min([files[line.file].lines, *(number - 1 for number in cut if number > line.number)])
-        if not _ends(party, line, files[line.file], told, end - line.number):
+        over = min([files[line.file].lines, *(number - 1 for number in cut if number > line.number)])
+        if not _ends(party, line, files[line.file], told, over - line.number):
             continue
         named = (party,) if key(party)[0] != "file" else ()
         says = f"{who(named)} ended with an exception of the program: {said}"

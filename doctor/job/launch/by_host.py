@@ -1,0 +1,36 @@
+"""What a script makes of the name of the host that runs it: it is read once for each host."""
+
+import re
+from collections.abc import Sequence
+
+from doctor.job.launch.by_number import LONG, Reader, number_of
+from doctor.job.launch.one_launch import one_launch
+from doctor.job.launch.shell_flow import ShellCommand
+from doctor.job.launch.slips import ByHost, Slip
+from doctor.text.redact import redact
+
+_ASKS = re.compile(r"\bhostname\b(?!\s+-[iIfA])|\bHOSTNAME\b|\buname -n\b")
+_NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
+
+
+def by_host(text: str, file: str, lines: Sequence[ShellCommand], read: Reader) -> ByHost | None:
+    """How hosts get their numbers by their names, in a script `file` that each of them runs."""
+    asks, always = _ASKS.search(text), {*map(number_of, lines)}
+    if (
+        asks is None
+        or LONG.search(text)
+        or any(one.on for one in lines)
+        or (len(always) < 2 and always != {""})
+    ):
+        return None
+
+    def number(host: str) -> str | None:
+        started = one_launch(read({"HOSTNAME": host}))[0]
+        return number_of(started[0]) if started else None
+
+    said = [one.command.options.get("node_rank", "") for one in lines]
+    named = [name for each in said for name in _NAMED.findall(each) if name != "HOSTNAME"]
+    named += [name for one in lines for name in ("NODE_RANK", "RANK") if name in one.names]
+    at = text[: asks.start()].count("\n")
+    words = redact(text.splitlines()[at].strip())
+    return ByHost(Slip("host", named[0] if named else "--node_rank", at + 1, words, file=file), number)

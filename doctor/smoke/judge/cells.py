@@ -8,8 +8,9 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from doctor.model import Confidence, Evidence
 from doctor.smoke.events import Audit, BatchHashes, RankStart, Sums, TrainStep
-from doctor.smoke.judge.charge import SmokeCharge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, Worded, ranks_text
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.result import RankOutcome, SmokeResult
 from doctor.text.grouped import grouped
@@ -44,6 +45,30 @@ class Cell:
     def numbers(self, places: Iterable[int]) -> tuple[int, ...]:
         """Places as ranks of the whole run."""
         return tuple(self.ranks[place] for place in sorted(places))
+
+    def charge(
+        self,
+        words: Worded,
+        guilty: Iterable[int],
+        among: Iterable[int] = (),
+        source: str = "",
+        lines: Iterable[str] = (),
+        *,
+        step: int | None = None,
+        decided: bool = True,
+        confidence: Confidence = Confidence.CERTAIN,
+    ) -> SmokeCharge:
+        """The charge against these places; the others that they were among are its victims."""
+        places = {*guilty}
+        return SmokeCharge(
+            *words,
+            ranks=self.numbers(places),
+            victims=self.numbers({*among} - places),
+            step=step,
+            confidence=confidence,
+            undecided=not decided,
+            evidence=(Evidence(source, "\n".join(lines)),) if source else (),
+        )
 
     def name(self, place: int) -> str:
         return ranks_text([self.ranks[place]])

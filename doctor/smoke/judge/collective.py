@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from doctor.model import Confidence, Evidence
@@ -142,17 +143,10 @@ def _charge(cell: Cell, guilt: Guilt, wrongs: list[WrongResult], members: tuple[
         f"{wrong.said.got} instead of {wrong.said.expected}"
         for wrong in wrongs[:16]
     ]
-    return SmokeCharge(
-        *worded("collective", words=guilt.words, said=wrongs[0].said, members=size),
-        ranks=cell.numbers(guilt.places),
-        victims=cell.numbers(set(members) - set(guilt.places)),
-        confidence=guilt.confidence,
-        undecided=not guilt.decided,
-        evidence=(
-            Evidence("first wrong result", "\n".join(each)),
-            Evidence("wrong results", "\n".join(counts[:32])),
-        ),
-    )
+    words = worded("collective", words=guilt.words, said=wrongs[0].said, members=size)
+    charge = cell.charge(words, guilt.places, members, "first wrong result", each, decided=guilt.decided)
+    seen = (*charge.evidence, Evidence("wrong results", "\n".join(counts[:32])))
+    return replace(charge, confidence=guilt.confidence, evidence=seen)
 
 
 def _gradient(cell: Cell, loss: Loss) -> SmokeCharge:
@@ -165,15 +159,9 @@ def _gradient(cell: Cell, loss: Loss) -> SmokeCharge:
     elif loss.everybody:
         decided = False
         words = "on every replica the all-reduced gradient is not the sum of the replicas' gradients"
-    return SmokeCharge(
-        *worded("sum", words=words, loss=loss, replicas=len(loss.column)),
-        ranks=cell.numbers(places),
-        victims=cell.numbers(set(loss.column) - set(places)),
-        step=loss.step,
-        confidence=confidence,
-        undecided=not decided,
-        evidence=(Evidence(f"gradients of step {loss.step}", projections(cell, loss.step)),),
-    )
+    said = worded("sum", words=words, loss=loss, replicas=len(loss.column))
+    charge = cell.charge(said, places, loss.column, *projections(cell, loss.step), step=loss.step)
+    return replace(charge, confidence=confidence, undecided=not decided)
 
 
 Said = Mapping[int, TrainStep]
@@ -208,14 +196,10 @@ def _in_groups(cell: Cell, step: int, steps: Sequence[Said], groups: Groups) -> 
         if not odd and not found.decided:
             words = f"members of a group hold different results of {group} collectives"
         lines = [f"{cell.name(place)}: {each[0]:012x}, sum {each[2]:.9g}" for place, each in held.items()]
-        yield SmokeCharge(
-            *worded("held", words=words, step=step, expected="the same bits on all members"),
-            ranks=cell.numbers(odd or found.odd),
-            victims=cell.numbers(set(members) - set(odd or found.odd)),
-            step=step,
-            undecided=not odd and not found.decided,
-            evidence=(Evidence(f"results of {group} in step {step}", "\n".join(lines[:32])),),
-        )
+        text = worded("held", words=words, step=step, expected="the same bits on all members")
+        source = f"results of {group} in step {step}"
+        decided = bool(odd) or found.decided
+        yield cell.charge(text, odd or found.odd, members, source, lines[:32], step=step, decided=decided)
 
 
 def _held(said: Said, group: str, members: Iterable[int]) -> dict[int, tuple[int, float, float, float]]:
@@ -242,10 +226,5 @@ def _over_edges(cell: Cell, step: int, said: Said, groups: Groups) -> Iterator[S
             wrong += [peer] if out and into and out[0] != into[0] else []
         if wrong:
             words = f"what it received from {' and '.join(map(cell.name, wrong))} is not what was sent"
-            yield SmokeCharge(
-                *worded("held", words=words, step=step, expected="the bits that were sent"),
-                ranks=cell.numbers([place]),
-                victims=cell.numbers(wrong),
-                step=step,
-                confidence=Confidence.STRONG,
-            )
+            text = worded("held", words=words, step=step, expected="the bits that were sent")
+            yield cell.charge(text, [place], wrong, step=step, confidence=Confidence.STRONG)

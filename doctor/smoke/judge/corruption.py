@@ -210,14 +210,9 @@ def _audit_charge(
             lines.append(f"{cell.name(place)}: used {audit.used}; computed again: {again}")
     peers = {peer for place in places for peer in cell.replica(cell.shape.dp_of(place))}
     actual = "a different gradient" if decided else "different gradients"
-    return SmokeCharge(
-        *worded(name, step=step, closeness=cell.closeness, actual=actual),
-        ranks=cell.numbers(places),
-        victims=cell.numbers(peers - set(places)),
-        step=step,
-        undecided=not decided,
-        evidence=(Evidence(f"hashes of gradients of step {step}", "\n".join(lines[:32])),),
-    )
+    words = worded(name, step=step, closeness=cell.closeness, actual=actual)
+    source = f"hashes of gradients of step {step}"
+    return cell.charge(words, places, peers, source, lines[:32], step=step, decided=decided)
 
 
 def _alone(cell: Cell) -> Iterator[SmokeCharge]:
@@ -234,13 +229,9 @@ def _alone(cell: Cell) -> Iterator[SmokeCharge]:
         if found := vote_of_most(cell, cast, basis):
             lines += [f"batch {batch} on {cell.name(place)}: {got}" for place, got in cast.items()]
             blamed[found.decided].update(found.odd)
-    evidence = (Evidence("hashes of gradients that ranks computed alone", "\n".join(lines[:48])),)
+    source = "hashes of gradients that ranks computed alone"
     for decided, places in blamed.items():
         if places and (decided or blamed[True].isdisjoint(places)):
             others = "the two others" if decided else "the other"
-            yield SmokeCharge(
-                *worded("alone", closeness=cell.closeness, others=others),
-                ranks=cell.numbers(places),
-                undecided=not decided,
-                evidence=evidence,
-            )
+            words = worded("alone", closeness=cell.closeness, others=others)
+            yield cell.charge(words, places, (), source, lines[:48], decided=decided)

@@ -67,12 +67,7 @@ def _nan_charge(cell: Cell, first: int, places: list[int]) -> SmokeCharge:
         if said:
             state = "finite" if said.finite else "not finite"
             lines.append(f"{cell.name(place)}: own loss and gradient {state} at step {first}")
-    return SmokeCharge(
-        *worded("nan", step=first),
-        victims=cell.numbers(set(cell.places) - set(places)),
-        step=first,
-        evidence=(Evidence("ranks", "\n".join(lines)),),
-    )
+    return cell.charge(worded("nan", step=first), places, cell.places, "ranks", lines, step=first)
 
 
 Moment = tuple[int, float, int]

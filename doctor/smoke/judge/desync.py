@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-from doctor.model import Evidence
 from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import Cell, Vote, alike, cells, close, everybody, vote
 from doctor.smoke.judge.charge import SmokeCharge, worded
@@ -47,12 +46,9 @@ def _initial(cell: Cell) -> Iterator[SmokeCharge]:
     if not odd:
         return
     lines = [f"{cell.name(p)}: {inits[p]} instead of {wanted[p]}" for p in odd[:32]]
-    yield SmokeCharge(
-        *worded("init", odd=len(odd), all=len(inits)),
-        ranks=cell.numbers(odd),
-        undecided=not decided,
-        evidence=(Evidence("hashes of the parameters before the first step", "\n".join(lines)),),
-    )
+    words = worded("init", odd=len(odd), all=len(inits))
+    source = "hashes of the parameters before the first step"
+    yield cell.charge(words, odd, (), source, lines, decided=decided)
 
 
 def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[SmokeCharge]:
@@ -63,12 +59,8 @@ def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[SmokeCharge]:
     places = sorted({place for loss in losses for place in loss.places})
     all_alike = all(loss.everybody for loss in losses) and len(losses) == cell.shape.parts
     step = losses[0].step
-    charge = SmokeCharge(
-        *worded("no-sync", loss=losses[0], replicas=cell.shape.dp),
-        ranks=cell.numbers(places),
-        step=step,
-        evidence=(Evidence(f"gradients of step {step}", projections(cell, step)),),
-    )
+    words = worded("no-sync", loss=losses[0], replicas=cell.shape.dp)
+    charge = cell.charge(words, places, (), *projections(cell, step), step=step)
     yield everybody(result, charge, cell) if all_alike else charge
 
 
@@ -83,16 +75,11 @@ def _losses(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Sm
         found = vote(losses if cell.within is None else close(sums, cell.within))
         if found is None:
             continue
-        shown = "\n".join(f"{cell.name(p)}: {loss!r}" for p, loss in losses.items())
+        shown = [f"{cell.name(p)}: {loss!r}" for p, loss in losses.items()]
         values = " and ".join(dict.fromkeys(map(repr, losses.values())))
-        yield SmokeCharge(
-            *worded("tp-loss", step=step, closeness=cell.closeness, losses=values),
-            ranks=cell.numbers(found.odd),
-            victims=cell.numbers(set(replica) - set(found.odd)),
-            step=step,
-            undecided=not found.decided,
-            evidence=(Evidence(f"losses of step {step}", shown),),
-        )
+        words = worded("tp-loss", step=step, closeness=cell.closeness, losses=values)
+        source = f"losses of step {step}"
+        yield cell.charge(words, found.odd, replica, source, shown, step=step, decided=found.decided)
 
 
 def _weights(cell: Cell, said: Mapping[int, TrainStep], column: list[int]) -> Mapping[int, str]:
@@ -125,10 +112,6 @@ def _parameters(
     replicas = len({cell.shape.dp_of(place) for place in odd})
     alone = "it is the only one" if replicas == 1 else f"{replicas} replicas are off"
     words = f"{alone} of {cell.shape.dp}" if decided else "the update or the memory of one of them is wrong"
-    yield SmokeCharge(
-        *worded("parameters", step=step, words=words, replicas=cell.shape.dp),
-        ranks=cell.numbers(odd),
-        step=step,
-        undecided=not decided,
-        evidence=(Evidence(f"hashes of the parameters after step {step}", "\n".join(lines[:32])),),
-    )
+    text = worded("parameters", step=step, words=words, replicas=cell.shape.dp)
+    source = f"hashes of the parameters after step {step}"
+    yield cell.charge(text, odd, (), source, lines[:32], step=step, decided=decided)

@@ -79,12 +79,12 @@ def _losses(column: list[int], step: int, said: Mapping[int, TrainStep]) -> Iter
         yield Loss(step, tuple(column), tuple(rest), sums[rest[0]], results[rest[0]], lost=lost)
 
 
-def projections(cell: Cell, step: int) -> str:
-    """The projections of what each rank put in and got out, one line each."""
+def projections(cell: Cell, step: int) -> tuple[str, list[str]]:
+    """The projections of what each rank put in and got out, one line each, as evidence of this source."""
     lines = []
     for place in cell.places[:32]:
         said = cell.steps(place).get(step)
         if said and said.own and said.reduced is not None:
             after = f"after the all-reduce {said.reduced:.9g}"
             lines.append(f"{cell.name(place)}: own {said.own[0]:.9g}, {after}")
-    return "\n".join(lines)
+    return f"gradients of step {step}", lines

@@ -186,14 +186,12 @@ def _lag(
     ends = [_mean_of(curve[-tail:]) or 0.0 for curve in curves]
     others = fmean(end for dp, end in enumerate(ends) if dp not in lagging)
     own = " and ".join(f"{ends[dp]:.2f}" for dp in lagging)
-    lines = "\n".join(f"replica {dp}: {end:.3f}" for dp, end in enumerate(ends))
+    lines = [f"replica {dp}: {end:.3f}" for dp, end in enumerate(ends)]
     values = {"gap": max(gaps), "allowed": allowed, "others": others, "own": own, "tail": tail}
-    return SmokeCharge(
-        *worded("loss of a replica", **values),
-        ranks=cell.numbers(place for dp in lagging for place in cell.replica(dp)),
-        confidence=Confidence.STRONG,
-        evidence=(Evidence(f"mean loss of the last {tail} steps (all: {shown})", lines),),
-    )
+    behind = [place for dp in lagging for place in cell.replica(dp)]
+    words = worded("loss of a replica", **values)
+    source = f"mean loss of the last {tail} steps (all: {shown})"
+    return cell.charge(words, behind, (), source, lines, confidence=Confidence.STRONG)
 
 
 def _spike(curve: Sequence[float]) -> SmokeCharge | None:

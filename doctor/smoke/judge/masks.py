@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from doctor.model import Evidence
 from doctor.smoke.events import BatchHashes
 from doctor.smoke.judge.cells import Cell, cells
 from doctor.smoke.judge.charge import SmokeCharge, since_text, worded
@@ -92,13 +91,8 @@ def _charge(cell: Cell, deviation: DataDeviation, places: list[int]) -> SmokeCha
         differ = ", ".join(f"{part} {got[part]} instead of {wanted[part]}" for part in parts)
         lines.append(f"{cell.name(place)}: {differ}")
     replicas = {cell.shape.dp_of(place) for place in places}
-    peers = {peer for dp in replicas for peer in cell.replica(dp)} - set(places)
+    peers = {peer for dp in replicas for peer in cell.replica(dp)}
     since = since_text(step, right)
     listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-    return SmokeCharge(
-        *worded("batch", kind=kind, story=story, since=since, parts=listed, step=step),
-        ranks=cell.numbers(places),
-        victims=cell.numbers(peers),
-        step=step,
-        evidence=(Evidence(f"hashes of the batch of step {step}", "\n".join(lines)),),
-    )
+    words = worded("batch", kind=kind, story=story, since=since, parts=listed, step=step)
+    return cell.charge(words, places, peers, f"hashes of the batch of step {step}", lines, step=step)

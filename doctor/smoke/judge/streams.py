@@ -240,11 +240,7 @@ def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[st
         for name in names
         if turn.step in _draws_of(cell, place, name)
     ]
-    return SmokeCharge(
-        *worded("stream", words=words, since=since, step=turn.step),
-        ranks=cell.numbers(guilty),
-        step=turn.step,
-        undecided=not turn.decided,
-        evidence=(Evidence(f"hashes of the draws of step {turn.step}", "\n".join(hashes[:64])),),
-        commands=WHO_DRAWS,
-    )
+    said = worded("stream", words=words, since=since, step=turn.step)
+    source = f"hashes of the draws of step {turn.step}"
+    charge = cell.charge(said, guilty, (), source, hashes[:64], step=turn.step, decided=turn.decided)
+    return replace(charge, commands=WHO_DRAWS)

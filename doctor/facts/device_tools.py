@@ -8,10 +8,12 @@ where the fact was stopped can be read.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from doctor.errors import UnreadableOutput
 from doctor.probe.shell import TOOLS
 
+T = TypeVar("T")
 CALL_SECONDS = 4
 """Time limit of one call, unless the script sets L to something else."""
 
@@ -79,6 +81,13 @@ def why_not(tool: str, how: str, detail: str) -> str:
         "writes": f"not asked: {tool} would note the answer in its configuration",
     }
     return asked.get(how) or unasked.get(detail, f"not asked: the time for {tool} was used up")
+
+
+def some(found: T, call: ToolCall, tool: str) -> T:
+    """What was read. Raises UnreadableOutput if that is nothing."""
+    if not found:
+        raise UnreadableOutput(complaint(call, tool))
+    return found
 
 
 def complaint(call: ToolCall, tool: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from doctor.firewall import rules
 from doctor.firewall.iptables_tokens import IptablesOption, address_range, masked, network, number, ports
@@ -56,12 +57,9 @@ def _compare(field: rules.Field, matcher: rules.Matcher, option: IptablesOption)
     return None if matcher is None else rules.Compare((field,), ((matcher,),), option.negated)
 
 
-def _spans(field: rules.Field, read: Callable[[str], Spans | None]) -> Reader:
+def _is(field: rules.Field, read: Callable[[str], rules.Matcher]) -> Reader:
+    """A reader for a value that one field of the packet is compared with."""
     return lambda option: _compare(field, read(option.value), option)
-
-
-def _interface(field: rules.Field) -> Reader:
-    return lambda option: _compare(field, InterfaceNames.of(option.value, "+"), option)
 
 
 def _protocol(option: IptablesOption) -> rules.Step | None:
@@ -72,14 +70,12 @@ def _protocol(option: IptablesOption) -> rules.Step | None:
     return None if value is None else _compare(rules.Field.PROTO, Spans.of([(value, value)]), option)
 
 
-def _one_of(field: rules.Field, numbers: dict[str, int]) -> Reader:
-    """A reader for a list of names; the packet must have one of them."""
+def _one_of(numbers: dict[str, int]) -> Callable[[str], Spans | None]:
+    """Reads a list of names; the packet must have one of them."""
 
-    def read(option: IptablesOption) -> rules.Step | None:
-        wanted = [numbers.get(name.lower()) for name in option.value.split(",")]
-        if None in wanted:
-            return None
-        return _compare(field, Spans.of([(value, value) for value in wanted if value is not None]), option)
+    def read(text: str) -> Spans | None:
+        wanted = [numbers.get(name.lower()) for name in text.split(",")]
+        return None if None in wanted else Spans.of([(each, each) for each in wanted if each is not None])
 
     return read
 
@@ -93,14 +89,9 @@ def _either_port(option: IptablesOption) -> rules.Step | None:
     return rules.Compare(fields, ((spans, every), (every, spans)), option.negated)
 
 
-def _mark(field: rules.Field) -> Reader:
-    def read(option: IptablesOption) -> rules.Step | None:
-        pair = masked(option.value)
-        if pair is None:
-            return None
-        return _compare(field, MaskedSpans(pair[1], Spans.of([(pair[0], pair[0])])), option)
-
-    return read
+def _mark(text: str) -> MaskedSpans | None:
+    pair = masked(text)
+    return None if pair is None else MaskedSpans(pair[1], Spans.of([(pair[0], pair[0])]))
 
 
 def _flags(option: IptablesOption) -> rules.Step | None:
@@ -117,13 +108,14 @@ def _flag_bits(names: str) -> int | None:
     return None if None in bits else sum({bit for bit in bits if bit is not None})
 
 
+_INTERFACE = partial(InterfaceNames.of, wildcard="+")
 _PORTS: dict[str, Reader] = {
-    "--dport": _spans(rules.Field.DPORT, ports), "--destination-port": _spans(rules.Field.DPORT, ports),
-    "--sport": _spans(rules.Field.SPORT, ports), "--source-port": _spans(rules.Field.SPORT, ports),
+    "--dport": _is(rules.Field.DPORT, ports), "--destination-port": _is(rules.Field.DPORT, ports),
+    "--sport": _is(rules.Field.SPORT, ports), "--source-port": _is(rules.Field.SPORT, ports),
 }  # fmt: skip
 HEADER: dict[str, Reader] = {
-    "-s": _spans(rules.Field.SOURCE, network), "-d": _spans(rules.Field.DEST, network),
-    "-i": _interface(rules.Field.IIF), "-o": _interface(rules.Field.OIF), "-p": _protocol,
+    "-s": _is(rules.Field.SOURCE, network), "-d": _is(rules.Field.DEST, network),
+    "-i": _is(rules.Field.IIF, _INTERFACE), "-o": _is(rules.Field.OIF, _INTERFACE), "-p": _protocol,
     "-f": lambda option: rules.Compare((), ((),), negate=not option.negated),
 }  # fmt: skip
 MODULES: dict[str, dict[str, Reader]] = {
@@ -131,23 +123,23 @@ MODULES: dict[str, dict[str, Reader]] = {
     **dict.fromkeys(("udp", "sctp", "dccp", "udplite"), _PORTS),
     "icmp": {}, "icmp6": {}, "icmpv6": {},
     "multiport": {
-        "--dports": _spans(rules.Field.DPORT, ports), "--sports": _spans(rules.Field.SPORT, ports),
+        "--dports": _is(rules.Field.DPORT, ports), "--sports": _is(rules.Field.SPORT, ports),
         "--ports": _either_port,
     },
-    "state": {"--state": _one_of(rules.Field.STATE, rules.STATES)},
+    "state": {"--state": _is(rules.Field.STATE, _one_of(rules.STATES))},
     "conntrack": {
-        "--ctstate": _one_of(rules.Field.STATE, rules.STATES),
-        "--ctdir": _one_of(rules.Field.DIRECTION, rules.DIRECTIONS),
+        "--ctstate": _is(rules.Field.STATE, _one_of(rules.STATES)),
+        "--ctdir": _is(rules.Field.DIRECTION, _one_of(rules.DIRECTIONS)),
     },
     "addrtype": {
-        "--src-type": _one_of(rules.Field.SOURCE_TYPE, rules.ADDRESS_TYPES),
-        "--dst-type": _one_of(rules.Field.DEST_TYPE, rules.ADDRESS_TYPES),
+        "--src-type": _is(rules.Field.SOURCE_TYPE, _one_of(rules.ADDRESS_TYPES)),
+        "--dst-type": _is(rules.Field.DEST_TYPE, _one_of(rules.ADDRESS_TYPES)),
     },
     "iprange": {
-        "--src-range": _spans(rules.Field.SOURCE, address_range),
-        "--dst-range": _spans(rules.Field.DEST, address_range),
+        "--src-range": _is(rules.Field.SOURCE, address_range),
+        "--dst-range": _is(rules.Field.DEST, address_range),
     },
-    "pkttype": {"--pkt-type": _one_of(rules.Field.PACKET_TYPE, rules.PACKET_TYPES)},
-    "mark": {"--mark": _mark(rules.Field.MARK)},
-    "connmark": {"--mark": _mark(rules.Field.CTMARK)},
+    "pkttype": {"--pkt-type": _is(rules.Field.PACKET_TYPE, _one_of(rules.PACKET_TYPES))},
+    "mark": {"--mark": _is(rules.Field.MARK, _mark)},
+    "connmark": {"--mark": _is(rules.Field.CTMARK, _mark)},
 }  # fmt: skip

@@ -20,7 +20,7 @@ from doctor.facts.amd.smi import (
     text,
 )
 from doctor.facts.device_pace import SLOWDOWNS, DevicePace
-from doctor.facts.device_tools import ToolCall, calls, complaint
+from doctor.facts.device_tools import ToolCall, calls, complaint, some
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 
 SECONDS = 20
@@ -112,9 +112,7 @@ def _health(capture: Capture) -> Mapping[int, AmdHealth]:
         for gpu, row in further(capture, "pages").items():
             if gpu in found:
                 found[gpu] = replace(found[gpu], pending=_count(row, "pending"), stuck=_count(row, "un_res"))
-    if not found:
-        raise UnreadableOutput(complaint(call, tool))
-    return found
+    return some(found, call, tool)
 
 
 def _count(row: Row, kind: str) -> int:
@@ -152,10 +150,7 @@ def _processes(capture: Capture) -> tuple[AmdProcess, ...]:
 
 
 def _of_amd_smi(call: ToolCall) -> Iterator[AmdProcess]:
-    rows = list(by_gpu(call))
-    if not rows:
-        raise UnreadableOutput(complaint(call, AMD_SMI))
-    for gpu, row in rows:
+    for gpu, row in some([*by_gpu(call)], call, AMD_SMI):
         listed = row.get("process_list")
         for entry in listed if isinstance(listed, list) else ():
             info = part(entry, "process_info") if isinstance(entry, dict) else {}
@@ -213,9 +208,7 @@ def _paces(capture: Capture) -> Mapping[int, DevicePace]:
         raise UnreadableOutput(f"{ROCM_SMI} does not say which process is on which GPU")
     held = further(capture, "throttle")
     found = {gpu: _pace(row, part(held.get(gpu, {}), "throttle")) for gpu, row in by_gpu(call)}
-    if not found:
-        raise UnreadableOutput(complaint(call, tool))
-    return found
+    return some(found, call, tool)
 
 
 def _pace(row: Row, throttle: Row) -> DevicePace:

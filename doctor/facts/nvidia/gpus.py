@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from doctor.api import Capture, UnreadableOutput
 from doctor.facts.device_pace import SLOWDOWNS, DevicePace
-from doctor.facts.device_tools import calls, complaint
+from doctor.facts.device_tools import calls, complaint, some
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 from doctor.facts.nvidia.nvidia_smi import TOOL, answer, asked, number, table, told
 from doctor.text.hostprogram import host_program
@@ -109,9 +109,7 @@ def _health(capture: Capture) -> Mapping[int, NvidiaHealth]:
         for row in table(call.text, "index")[0]
         if (index := number(row["index"])) is not None
     }
-    if not found:
-        raise UnreadableOutput(complaint(call, TOOL))
-    return found
+    return some(found, call, TOOL)
 
 
 def _yes(text: str) -> bool | None:
@@ -171,9 +169,7 @@ _PACE = (
 def _paces(capture: Capture) -> Mapping[str, DevicePace]:
     call = answer(capture)
     found = {row["uuid"]: _pace(row) for row in table(call.text, "index")[0] if row.get("uuid")}
-    if not found:
-        raise UnreadableOutput(complaint(call, TOOL))
-    return found
+    return some(found, call, TOOL)
 
 
 def _pace(row: Mapping[str, str]) -> DevicePace:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
-from doctor.facts.device_tools import complaint
+from doctor.facts.device_tools import complaint, some
 from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asked
 from doctor.text.hostprogram import host_program
 
@@ -63,8 +63,7 @@ def _topology(capture: Capture) -> Mapping[tuple[int, int], str]:
                 if re.fullmatch(r"GPU\d{1,4}", column) and column != words[0]:
                     one, other = sorted((int(words[0][3:]), int(column[3:])))
                     found[one, other] = cell[:8]
-    if not columns:
-        raise UnreadableOutput(complaint(call, TOOL))
+    some(columns, call, TOOL)
     return found
 
 

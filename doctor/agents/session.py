@@ -36,6 +36,11 @@ class Bye(Message, frozen=True, tag="bye"):
     """The last message of an agent."""
 
 
+def decoder_of(messages: Any) -> msgspec.json.Decoder[Any]:
+    """Decodes these messages of an agent, and those that every agent may send."""
+    return msgspec.json.Decoder(messages | NoInterpreter | Bye)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPatience:
     """Time limits in seconds. An agent ends `lease` after the last line to it; one is sent every `beat`."""

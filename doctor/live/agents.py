@@ -34,8 +34,6 @@ BACK = 0.1
 """The share of the time that is kept for answers to arrive."""
 ENDS, MOST_ENDS = 8.0, 512
 """Seconds for the question about connections that lead to no rank, and the most of these."""
-_OF_LOOKS = ("names", "at", "apart", "root", "stacks", "ages", "addresses", "unplugged", "loose")
-"""What the end of the looks tells of the host."""
 ARMING = 10.0
 """Seconds for py-spy to reach a host after its ranks are found. Longer delays shorten the look."""
 
@@ -98,7 +96,8 @@ class LookHost(RemoteAgent):
             unread.append(self.lost or "it did not answer in time while its processes were looked at")
         everybody = self.with_looks()
         unseen = {"addresses": found.addresses, "ages": False}
-        shown: dict[str, Any] = {name: getattr(seen, name) for name in _OF_LOOKS} if seen else unseen
+        shown: dict[str, Any] = msgspec.structs.asdict(seen) if seen else unseen
+        shown.pop("told", None)
         return redacted(
             HostEvidence(
                 host=self.host,
@@ -106,10 +105,9 @@ class LookHost(RemoteAgent):
                 starters=tuple(member for member in everybody if member.words),
                 may_be=found.may_be,
                 lacks="" if seen and seen.stacks else self.lacks,
-                unread=tuple(unread)[:64],
                 libraries=tuple(self.libraries),
                 ends=self.half_open,
-                **shown,
+                **{**shown, "unread": tuple(unread)[:64]},
             )
         )
 

@@ -248,13 +248,9 @@ class HostEnds(msgspec.Struct, frozen=True, kw_only=True):
     """Processes that its kernel killed: the seconds since then, PID and name."""
 
 
-class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    host: Word
-    members: Annotated[tuple[JobMember, ...], msgspec.Meta(max_length=20_000)] = ()
-    starters: Annotated[tuple[JobMember, ...], msgspec.Meta(max_length=256)] = ()
-    """Launchers without ranks."""
-    may_be: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
-    """Users with other Python programs here that may be ranks or launchers."""
+class HostLooks(msgspec.Struct, frozen=True, kw_only=True):
+    """What the end of the looks tells of a host."""
+
     names: Annotated[tuple[ResolvedName, ...], msgspec.Meta(max_length=64)] = ()
     """The names that launchers without ranks call, as this host resolves them."""
     at: Seconds = 0.0
@@ -264,21 +260,30 @@ class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     root: bool = False
     stacks: Word = ""
     """The tool that showed Python stacks: "py-spy 0.4.3, brought"; if it is empty, see `unread`."""
-    lacks: Word = ""
-    """Its CPU architecture, if there are no stacks because no py-spy for it was at hand."""
     ages: bool = True
     """Whether ss could show connections."""
     addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
     """The addresses of its interfaces."""
     unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
     """What could not be read for the host as a whole, and why."""
-    libraries: Annotated[tuple[LibraryText, ...], msgspec.Meta(max_length=MOST_LIBRARIES)] = ()
     unplugged: Annotated[tuple[Word, ...], msgspec.Meta(max_length=16)] = ()
     """Interfaces without a link that have an address: "eth1 10.0.0.3"."""
-    ends: HostEnds | None = None
-    """None if no rank of another host has a connection to it that none of its ranks has."""
     loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
     """Connections of users whose processes may not be read, from the second look."""
+
+
+class HostEvidence(HostLooks, frozen=True, kw_only=True):
+    host: Word
+    members: Annotated[tuple[JobMember, ...], msgspec.Meta(max_length=20_000)] = ()
+    starters: Annotated[tuple[JobMember, ...], msgspec.Meta(max_length=256)] = ()
+    """Launchers without ranks."""
+    may_be: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
+    """Users with other Python programs here that may be ranks or launchers."""
+    lacks: Word = ""
+    """Its CPU architecture, if there are no stacks because no py-spy for it was at hand."""
+    libraries: Annotated[tuple[LibraryText, ...], msgspec.Meta(max_length=MOST_LIBRARIES)] = ()
+    ends: HostEnds | None = None
+    """None if no rank of another host has a connection to it that none of its ranks has."""
 
 
 class JobChoice(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from doctor.agents.session import Bye, Message, NoInterpreter
+from doctor.agents.session import Message, decoder_of
 from doctor.live import evidence
 
 Texts = Annotated[tuple[evidence.Text, ...], msgspec.Meta(max_length=64)]
@@ -51,19 +51,11 @@ class RankNumbers(msgspec.Struct, frozen=True):
     world: evidence.Rank | None = None
 
 
-class LooksEnd(Message, frozen=True, tag="seen"):
+class LooksEnd(evidence.HostLooks, frozen=True, kw_only=True, tag_field="say", tag="seen"):
     """The looks are over, and all of them were sent."""
 
     at: evidence.Seconds
     apart: evidence.Seconds
-    root: bool = False
-    stacks: evidence.Word = ""
-    ages: bool = True
-    addresses: Annotated[tuple[evidence.Word, ...], msgspec.Meta(max_length=1_024)] = ()
-    unread: Texts = ()
-    unplugged: Annotated[tuple[evidence.Word, ...], msgspec.Meta(max_length=16)] = ()
-    loose: Annotated[tuple[evidence.Connection, ...], msgspec.Meta(max_length=1_024)] = ()
-    names: Annotated[tuple[evidence.ResolvedName, ...], msgspec.Meta(max_length=64)] = ()
     told: Annotated[tuple[RankNumbers, ...], msgspec.Meta(max_length=20_000)] = ()
 
 
@@ -94,6 +86,4 @@ LiveMessage = (
     | ChildEnd
     | Trouble
 )
-DECODER: msgspec.json.Decoder[LiveMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
-    LiveMessage | NoInterpreter | Bye
-)
+DECODER = decoder_of(LiveMessage)

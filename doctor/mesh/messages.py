@@ -6,7 +6,7 @@ from typing import Annotated, get_args
 
 import msgspec
 
-from doctor.agents.session import Bye, Message, NoInterpreter, printable
+from doctor.agents.session import Message, decoder_of, printable
 from doctor.mesh.plan import Attempt
 from doctor.mesh.result import Carried, Kind, Link, Listener, ListenError, Outcome
 from doctor.text.nodeset import is_ip
@@ -43,9 +43,7 @@ class LinkResult(Message, frozen=True, tag="link"):
 
 
 MeshMessage = MeshAgentReady | ListenerReport | LinkResult
-DECODER: msgspec.json.Decoder[MeshMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
-    MeshMessage | NoInterpreter | Bye
-)
+DECODER = decoder_of(MeshMessage)
 
 
 def as_listener(said: ListenerReport, host: str, kind: Kind, asked: int) -> Listener:

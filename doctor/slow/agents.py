@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
-from doctor.agents.session import Bye, Message, NoInterpreter
+from doctor.agents.session import Message, decoder_of
 from doctor.live.agents import LookAgents, LookHost, look_script
 from doctor.live.evidence import LONGEST_LIBRARY_TEXT, Count, Seconds
 from doctor.live.messages import ChildEnd, LiveMessage
@@ -53,9 +53,7 @@ class Pong(Message, frozen=True, tag="pong"):
 
 
 SlowMessage = LiveMessage | RankMessage | ProfileMessage | DeviceMessage | RoundEnd | Pong
-DECODER: msgspec.json.Decoder[SlowMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
-    SlowMessage | NoInterpreter | Bye
-)
+DECODER = decoder_of(SlowMessage)
 
 
 PINGS = 5

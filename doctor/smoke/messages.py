@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
-from doctor.agents.session import Bye, Message, NoInterpreter
+from doctor.agents.session import Message, decoder_of
 from doctor.smoke.events import BackendEvidence, Count, Error, Event, Phase, Seconds, Text
 from doctor.smoke.onhost.connections import MOST
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
@@ -112,9 +112,7 @@ SmokeMessage = (
     | Dns
     | RankMemory
 )
-DECODER: msgspec.json.Decoder[SmokeMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
-    SmokeMessage | NoInterpreter | Bye
-)
+DECODER = decoder_of(SmokeMessage)
 
 
 def redacted(said: SmokeMessage) -> SmokeMessage:

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Iterator
 
 _SET_PDEATHSIG = 1
 _SET_CHILD_SUBREAPER = 36
@@ -15,6 +16,19 @@ BUSY = 4.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PEAK = re.compile(rb"^VmHWM:\s+(\d{1,12}) kB", re.MULTILINE)
 _libc = ctypes.CDLL(None)
+
+
+def link(path: str) -> str:
+    """Where a link leads; empty if it may not be read."""
+    with contextlib.suppress(OSError):
+        return os.readlink(path)
+    return ""
+
+
+def links(folder: str) -> "Iterator[str]":
+    with contextlib.suppress(OSError):  # it is another user's
+        for name in os.listdir(folder):
+            yield link(folder + "/" + name)
 
 
 def die_with_parent(parent: "int | None" = None, number: int = signal.SIGKILL) -> None:

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 from doctor.agents.onhost.lifeline import LEASE
 from doctor.agents.onhost.process import adopt_orphans, die_with_parent, end_children
-from doctor.agents.onhost.voice import HostAgent
+from doctor.agents.onhost.voice import HostAgent, parse
 from doctor.live.onhost import careful, ends, libraries, look, proc, resolver, stacks
 from doctor.live.onhost.launchers import Launchers
 
@@ -124,10 +124,7 @@ class LookAgent(HostAgent):
             self._command(line, max(0, sum(each.endswith(BEAT) for each in lines[place + 1 :]) - 1))
 
     def _command(self, line: bytes, beats: int) -> None:
-        told = {}  # type: dict[str, Any]
-        with contextlib.suppress(ValueError, RecursionError):
-            parsed = json.loads(line.decode("utf-8", "replace"))
-            told = parsed if isinstance(parsed, dict) else {}
+        told = parse(line) or {}
         what = told.get("do")
         if what == "stop":
             self.over = True

@@ -7,9 +7,11 @@ import math
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from doctor.agents.onhost.process import link as link
+from doctor.agents.onhost.process import links as links
 from doctor.agents.onhost.process import tracer
 from doctor.live.onhost import descriptors, syscalls
 
@@ -52,19 +54,6 @@ def lenient(path: str, most: int = 65536) -> str:
     with contextlib.suppress(OSError):
         return read(path, most)
     return ""
-
-
-def link(path: str) -> str:
-    """Where a link leads; empty if it may not be read."""
-    with contextlib.suppress(OSError):
-        return os.readlink(path)
-    return ""
-
-
-def links(folder: str) -> "Iterator[str]":
-    with contextlib.suppress(OSError):  # it is another user's
-        for name in os.listdir(folder):
-            yield link(folder + "/" + name)
 
 
 def namespace(pid: "int | str", kind: str) -> str:

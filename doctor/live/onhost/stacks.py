@@ -119,7 +119,7 @@ def _thread(said: "dict[str, Any]") -> "dict[str, Any]":
         "tid": max(0, int(said.get("os_thread_id") or 0)),
         "name": str(said.get("thread_name") or "")[:256],
         "owns_gil": bool(said.get("owns_gil")),
-        "frames": [_frame(each) for each in (frames if len(frames) <= INNER + OUTER else ends)],
+        "frames": [frame(each) for each in (frames if len(frames) <= INNER + OUTER else ends)],
     }
     users = [each for each in frames if is_users(str(each.get("filename") or ""))]
     thread["locks"] = locks.names(frames)
@@ -142,10 +142,10 @@ def _thread(said: "dict[str, Any]") -> "dict[str, Any]":
     return thread
 
 
-def _frame(said: "dict[str, Any]") -> "dict[str, Any]":
+def frame(said: "Mapping[str, Any]") -> "dict[str, Any]":
     return {
         "name": str(said.get("name") or "?")[:256],
-        "file": str(said.get("filename") or said.get("short_filename") or "?")[:4096],
+        "file": str(said.get("filename") or said.get("short_filename") or said.get("file") or "?")[:4096],
         "line": max(0, int(said.get("line") or 0)),
     }
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doctor.live.onhost.careful import Tool, run_all
-from doctor.live.onhost.stacks import PySpy
+from doctor.live.onhost.stacks import PySpy, frame
 
 RATE = 20
 GIL_RATE = 50
@@ -97,7 +97,7 @@ def profile(said: "Mapping[str, Any]", pid: int) -> "dict[str, Any]":
         for number in stack:
             if number not in used:
                 used[number] = len(frames)
-                frames.append(_frame(known[number]))
+                frames.append(frame(known[number]))
         told.append({"main": main, "frames": [used[number] for number in stack], "counts": parts})
     in_main = [0] * PARTS
     for (main, _, part), number in counts.items():
@@ -110,11 +110,3 @@ def _tid(name: str) -> int:
     with contextlib.suppress(ValueError, TypeError):
         return int(found.group(1) or found.group(2), 0) if found else 0
     return 0
-
-
-def _frame(said: "Mapping[str, Any]") -> "dict[str, Any]":
-    return {
-        "name": str(said.get("name") or "?")[:256],
-        "file": str(said.get("file") or "?")[:4096],
-        "line": max(0, int(said.get("line") or 0)),
-    }

@@ -16,9 +16,8 @@ from typing import Any
 
 from doctor.agents.onhost.lifeline import LEASE
 from doctor.agents.onhost.process import adopt_orphans, die_with_parent, end_children
-from doctor.agents.onhost.voice import HostAgent
+from doctor.agents.onhost.voice import HostAgent, parse
 from doctor.smoke.onhost.host import HostRanks, StartFailure
-from doctor.smoke.onhost.ranks import parse
 
 STUCK = 3.0  # seconds after the lease when the kernel ends this process, whatever it waits for
 END_SECONDS = 2.0

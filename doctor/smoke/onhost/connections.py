@@ -1,8 +1,9 @@
 """The TCP connections of ranks, to see which of them break during the run. Python 3.6 and later."""
 
 import contextlib
-import os
 from typing import Any
+
+from doctor.agents.onhost.process import links
 
 MOST = 1024
 """A host whose ranks have more is not examined."""
@@ -15,7 +16,8 @@ _WITHIN_IPV6 = "0000000000000000FFFF0000"
 
 def connections(pids: "list[int]") -> "set[str]":
     """Both ends of each connection of these processes, its own first, as /proc/net/tcp shows them."""
-    inodes = {inode for pid in pids for inode in _sockets(pid)}
+    opened = (target for pid in pids for target in links(f"/proc/{pid}/fd"))
+    inodes = {target[8:-1] for target in opened if target.startswith("socket:[")}
     found = set()
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError), open("/proc/net/" + table) as rows:
@@ -23,17 +25,6 @@ def connections(pids: "list[int]") -> "set[str]":
                 words = row.split(None, 10)
                 if len(words) > 9 and words[3] == _ESTABLISHED and words[9] in inodes:
                     found.add(" ".join(end.replace(_WITHIN_IPV6, "") for end in words[1:3]))
-    return found
-
-
-def _sockets(pid: int) -> "list[str]":
-    found = []
-    with contextlib.suppress(OSError):
-        for number in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                target = os.readlink(f"/proc/{pid}/fd/{number}")
-                if target.startswith("socket:["):
-                    found.append(target[8:-1])
     return found
 
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.agents.onhost.bundle import command
 from doctor.agents.onhost.process import die_with_parent, end_children
+from doctor.agents.onhost.voice import parse
 from doctor.smoke.onhost.connections import Connections
 from doctor.smoke.onhost.environment import environment
 from doctor.smoke.onhost.memory import anonymous, holding
 from doctor.smoke.onhost.page import PHASES, SIZE
-from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, STEP, Rank, parse
+from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, STEP, Rank
 from doctor.smoke.onhost.reverse_dns import DnsLookup
 from doctor.smoke.onhost.stacks import Stacks
 

@@ -1,7 +1,6 @@
 """A rank as the agent of its host sees it: its pipes, its page, its process. Python 3.6 and later."""
 
 import contextlib
-import json
 import math
 import mmap
 import os
@@ -9,6 +8,7 @@ import time
 from typing import Any
 
 from doctor.agents.onhost.process import HeldProcess, Idleness, peak_memory
+from doctor.agents.onhost.voice import parse
 from doctor.smoke.onhost import page
 from doctor.smoke.onhost.memory import anonymous
 
@@ -180,15 +180,6 @@ class Rank:
                 if event is not None:
                     found.append(event)
         return found
-
-
-def parse(line: bytes) -> "dict[str, Any] | None":
-    """The JSON object of a line, or None; NaN and infinity, which are not JSON, become None."""
-    try:
-        value = json.loads(line.decode("utf-8"), parse_constant=lambda _: None)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _pieces(descriptor: int) -> "list[bytes]":

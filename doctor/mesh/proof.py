@@ -5,13 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.mesh.plan import pairs_of
 from doctor.mesh.result import Kind, MeshResult
+from doctor.text.hostprogram import sections
 
-_LISTENING = {
-    "not-here": "its data address is not on any of its interfaces",
-    "denied": "it has no right to bind the port",
-    "cannot-listen": "it has no Python 3.6 or later to listen with",
-    "error": "its listener could not be bound",
-}
+_LISTENING = sections(__file__, "proof.txt")["listening"]
 
 
 def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:

@@ -56,8 +56,9 @@ _SIZES: Mapping[str, Callable[[SmokePlan], int]] = {
     "together": together,
     "steps": lambda plan: plan.steps,
 }
-_TOO_FEW = sections(__file__, "smoke.txt")["too few"]
-"""What a comparison needs enough of: how it is counted, and the reason if there is too little."""
+_SAID = sections(__file__, "smoke.txt")
+_TOO_FEW, _SKIPPED = _SAID["too few"], _SAID["skipped"]
+"""What a comparison needs enough of: how it is counted, and the reason if there is too little; others."""
 
 
 def at_least(seen: SmokeRounds, check: str, decided_by: str, **least: int) -> None:
@@ -88,25 +89,13 @@ def steady(seen: SmokeRounds) -> None:
     if measured and all(result.plan.backend in links.SLOWER_THAN_NETWORKS for result in measured):
         cells = (cell for result in measured for cell in links.measured_cells(result))
         most = max(max(stage.rates.values()) for cell in cells for stage in cell.stages)
-        raise Skip(
-            f"{measured[0].plan.backend} itself carries less than a network, here {most / 1e6:.1f} MB/s at "
-            "most, so a slow link may look like the others"
-        )
+        raise Skip(_SKIPPED["slow"].format(measured[0].plan.backend, most / 1e6))
     if slow := {host for result in measured for host in links.perhaps_slow_hosts(result)}:
-        raise Skip(
-            f"{fold(slow)} carried less than the others, "
-            "but transfers differed too much from each other to hold it against one of them"
-        )
+        raise Skip(_SKIPPED["hosts"].format(fold(slow)))
     if measured and all(map(links.too_noisy, measured)):
-        raise Skip(
-            "transfers between the same two hosts differed too much from one time to the next to compare"
-        )
+        raise Skip(_SKIPPED["noisy"])
     if ways := [way for result in measured for way in links.perhaps_slow_ways(result)]:
-        sender, receiver = ways[0]
-        raise Skip(
-            f"what {sender} sent to {receiver} arrived at less than half of the rate of the other direction, "
-            "but transfers differed too much from each other to hold it against a link"
-        )
+        raise Skip(_SKIPPED["ways"].format(*ways[0]))
 
 
 def even(seen: SmokeRounds) -> None:
@@ -123,10 +112,7 @@ def _why_unsure(result: SmokeResult, slow: Sequence[int]) -> str:
     shares = [queued(result, rank) for rank in slow]
     if min(shares) >= QUEUED:
         hosts = fold({result.plan.seat(rank).host for rank in slow})
-        return (
-            f"the processors of {hosts} were also used by others: its ranks waited for one for up to "
-            f"{100 * max(shares):.0f} % of their time"
-        )
+        return _SKIPPED["queued"].format(hosts, 100 * max(shares))
     return f"in steps that differed too much from each other to be sure{_busy(result, slow)}"
 
 

@@ -5,6 +5,7 @@ Names that only look similar (`tokenizer`, `max_tokens`, `--passes`, `sk` for a 
 
 import re
 
+from doctor.text.hostprogram import sections
 from doctor.text.late import late
 
 _WORDS = late(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -22,29 +23,12 @@ _PAIR = frozenset({"ak", "sk", "aksk"})
 _BEHIND = frozenset({"id", "value", "base"})
 _DATA = (("key", "data"), ("authority", "data"), ("certificate", "data"))
 """The ends of names of secrets in a kubeconfig."""
-_ABROAD = late(
-    r"(?:密[码碼钥鑰]|秘[钥鑰]|私[钥鑰]|金[钥鑰]|口令|令牌|權杖|凭[证据]|憑證|授权码|验证码|パスワード|비밀번호|пароль|contraseña)"
-    r"(?:id|值)?",
-    re.IGNORECASE,
-)
+_TOLD = sections(__file__, "secretnames.txt")
+_ABROAD = late(_TOLD["patterns"]["abroad"], re.IGNORECASE)
 """Words for a secret in other languages, at the end of a name."""
-_ABOUT = late(
-    r"(?:files?|path|dir|directory|folder|mount|type|kind|names?|url|uri|endpoint|host|port|len|length|count|size"
-    r"|limit|num|number|per|policy|algo|algorithm|method|mode|ttl|expir(?:y|es|ation)|lifetime|timeout|age|max|min"
-    r"|refresh|interval|rotation|provider|manager|store|backend|class|format|encoding|header|field|prompt|hint"
-    r"|(?:en|dis)abled?|required|cache|dispatch(?:er)?|drop(?:out|ping)?|parallel(?:ism)?|level|embeddings?|shift"
-    r"|merg(?:e|ing)|mask|rate|budget|groups?|index|idx|ids|order|prob)"
-)
+_ABOUT = late(_TOLD["patterns"]["about"])
 """Words that, after a secret's word in a variable's name, make the value harmless: its path, its length."""
-_ALIKE = {
-    "key": "public primary foreign partition sort cache group index row hash lookup routing host hot unique"
-    " order search column metric label name dict map barrier",
-    "token": "pad eos bos unk mask sep cls special image video audio stop start end max min num per next new"
-    " first last prompt by n total word",
-    "pass": "num n forward backward one two single multi first second last by low high band all test max per"
-    " each",
-    "data": "public cache sort group",
-}
+_ALIKE = _TOLD["alike"]
 """Words before these that make them harmless: a table's key, a model's token, a pass over data."""
 _END = r"""\\{0,7}["']?(?:[\s,;)}\]&|]|\Z)"""
 _NOTHING = late(

@@ -21,6 +21,7 @@ from doctor.smoke.judge.speed import judge_speed
 from doctor.smoke.judge.streams import judge_streams
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import SmokePlan, SmokeResult
+from doctor.text.hostprogram import sections
 
 BLOWN_UP = 3.0
 """A loss that first grew to more than this many times its beginning became NaN by divergence."""
@@ -79,16 +80,7 @@ ON_ITS_OWN = {"golden", "golden-again", "alone", "init", "collective"}
 """Kinds that show a fault of a rank, or of a phase, that nothing earlier in the run can cause."""
 HARMLESS = {"library", "stream", "device-product"}
 """Kinds without consequences: the training draws from a generator of its own."""
-WITHIN_STEP = {
-    "held": 0,
-    "nan": 1,
-    "nan-replica": 1,
-    "tp-loss": 1,
-    "parameters": 2,
-    "transient": 3,
-    "data": 3,
-    "gradient": 3,
-}
+WITHIN_STEP = {kind: int(at) for kind, at in sections(__file__, "data.txt")["within step"].items()}
 """A wrong gradient is summed and spoils all replicas alike. If one of them has different parameters, these
 explain its different gradient, never the reverse."""
 AFTER_STEP = 4

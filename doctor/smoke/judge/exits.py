@@ -6,35 +6,24 @@ from typing import Literal
 
 from doctor.agents.onhost.kernel_kills import LACK
 from doctor.smoke.result import Exit, RankOutcome
-from doctor.text.hostprogram import sections
+from doctor.text.hostprogram import sections, table
 from doctor.text.signalname import signal_name
 
 Death = Literal["killed", "left", "exception", "aborted", "connection"]
 ORDER: tuple[Death, ...] = ("killed", "left", "exception", "aborted")
 """The surest cause first. Aborts come last: native code also aborts if a peer sends it nonsense."""
 
-_CONNECTION = re.compile(
-    r"connection (?:closed|reset|refused|was likely closed|aborted)|closed by (?:remote )?peer|reset by peer"
-    r"|broken pipe|socket closed|timed out|timeout|unreachable|no route to host|remote process exited"
-    r"|ncclRemoteError|\bEI000[26]\b|ERR02011",
-    re.IGNORECASE,
-)
-_NO_ROOM = re.compile(
-    r"out ?of ?memory|(?:cannot|can't|failed to) allocate|MemoryError|No space left|\bENOMEM\b|\bENOSPC\b"
-    r"|EL0004|Too many open files",
-    re.IGNORECASE,
-)
-_SIGNALS = sections(__file__, "exits.txt")["signals"]
+_SAID = sections(__file__, "exits.txt")
+_SIGNALS = _SAID["signals"]
+_CONNECTION, _NO_ROOM = (re.compile(row, re.IGNORECASE) for row in _SAID["patterns"].values())
 LOG = "dmesg -T | tail -50"
 IN_KERNEL = ("ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", LOG)
 """Commands for a rank that hung in the kernel: they show what else hangs there."""
-_COMMANDS = {
-    7: ("df -h /dev/shm", LOG),
-    9: (f"dmesg -T | grep -iE '{LACK}|killed process'", "free -h", "ulimit -a"),
-    15: ("journalctl --since '10 min ago' | grep -iE 'kill|terminat|slurm|oom'",),
-    24: ("ulimit -t",),
-    25: ("ulimit -f",),
+SHELL = {
+    name: tuple(line.replace("@LACK@", LACK) for line in lines)
+    for name, *lines in table(__file__, "commands.txt")
 }
+"""What to type on a host after the run, by what is looked for, such as the reason for a signal."""
 
 
 def signal_of(seen: RankOutcome) -> int | None:
@@ -76,7 +65,7 @@ def ending_words(seen: RankOutcome) -> str:
 def commands(seen: RankOutcome) -> tuple[str, ...]:
     """Commands that show on its host, after the run, why its process ended like that."""
     number = signal_of(seen)
-    return () if number is None else _COMMANDS.get(number, (LOG,))
+    return () if number is None else SHELL.get(f"signal {number}", (LOG,))
 
 
 def remedy(seen: RankOutcome) -> str | None:

@@ -9,7 +9,7 @@ from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge import stopped_cell
 from doctor.smoke.judge.broken_connections import accuse_broken, broken_connections
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text, worded
-from doctor.smoke.judge.exits import IN_KERNEL, LOG
+from doctor.smoke.judge.exits import IN_KERNEL, LOG, SHELL
 from doctor.smoke.judge.network import COMMANDS, failing_network, lost_each_other, network_charges
 from doctor.smoke.judge.phrases import call_words, doing, evidence_of, page_words, state_words
 from doctor.smoke.onhost.shape import ScheduledCall
@@ -63,11 +63,7 @@ def _stopped(cell: stopped_cell.EndedCell) -> Iterator[SmokeCharge]:
             victims=cell.others(seen.rank for seen in cell.stopped),
             step=step,
             evidence=evidence_of(here),
-            commands=(
-                "ps -eo pid,ppid,stat,user,args | awk '$3 ~ /^[Tt]/'",
-                "pgrep -af 'gdb|strace|perf|py-spy|criu'",
-                "journalctl --since '10 min ago' | grep -iE 'freez|suspend|sigstop|scontrol'",
-            ),
+            commands=SHELL["stopped"],
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from doctor.mesh import Link, MeshBlame, culprits
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.charge import SmokeCharge, worded
-from doctor.smoke.judge.exits import said
+from doctor.smoke.judge.exits import SHELL, said
 from doctor.smoke.judge.phrases import one_line
 from doctor.smoke.judge.stopped_cell import EndedCell, only_host
 from doctor.text.hostprogram import sections
@@ -15,11 +15,7 @@ from doctor.text.hostprogram import sections
 _SAID = sections(__file__, "network.txt")
 _SEEN, _CONNECTIONS, _WAYS = _SAID["how"], _SAID["whose"], _SAID["way"]
 _SHOWN = 6
-COMMANDS = (
-    "ip -br link",
-    "ip -s link",
-    "dmesg -T | grep -iE 'link is|link down|link up|reset|timeout' | tail",
-)
+COMMANDS = SHELL["network"]
 
 
 def failing_network(cell: EndedCell) -> tuple[MeshBlame, ...]:

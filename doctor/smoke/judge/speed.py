@@ -10,6 +10,7 @@ from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import arithmetic
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text, worded
+from doctor.smoke.judge.exits import SHELL
 from doctor.smoke.result import ON_CPU, SmokeResult
 
 SKIPPED = 3
@@ -39,11 +40,6 @@ TAKEN = 1.3
 """The ratio of time to processor time in a rank's own computing above which a host is shared."""
 STOPPED, RUINED = 1.5, 2.0
 """The same ratio without the waits for a processor: a healthy rank is below 1.2, also on a busy host."""
-LOOK_FOR_STOPS = (
-    "grep . $(find /sys/fs/cgroup -name cgroup.freeze -o -name freezer.state -o -name cpu.stat) | "
-    "grep -E 'FROZEN|freeze:1|throttled'",
-    "vmstat 1 5    # st: time that a hypervisor gave to other guests",
-)
 MAD = 1.4826
 """The factor from a median distance from the median to a standard deviation."""
 
@@ -185,7 +181,7 @@ def _stopped(result: SmokeResult) -> Iterator[SmokeCharge]:
                 hosts=(host,),
                 confidence=Confidence.STRONG,
                 severity=Severity.FAIL if times_as_long > RUINED else Severity.WARN,
-                commands=LOOK_FOR_STOPS,
+                commands=SHELL["stops"],
             )
 
 

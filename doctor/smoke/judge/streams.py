@@ -15,19 +15,16 @@ from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.events import RankStart
 from doctor.smoke.judge.cells import Cell, Vote, cells, vote
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text, since_text, worded
+from doctor.smoke.judge.exits import SHELL
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.result import RankOutcome, SmokeResult
 from doctor.text.grouped import grouped
+from doctor.text.hostprogram import sections
 
 LIBRARY = {"numpy-pcg64": "numpy", "mindspore-dropout": "mindspore"}
 """Stream -> its library, for streams that are not named after it; that of a device is the framework's."""
-_PROGRAMS = {
-    "python": "import random as r, sys; print(sys.version, r.__file__); r.seed(1); print(r.random())",
-    "numpy": "import numpy as n; print(n.__version__, n.__file__); n.random.seed(1); print(n.random.rand())",
-    "torch": "import torch as t; print(t.__version__, t.__file__); t.manual_seed(1); print(t.rand(2))",
-    "mindspore": "import mindspore as m; print(m.__version__, m.__file__, m.set_seed(1), m.ops.rand(2))",
-}
+_PROGRAMS = sections(__file__, "streams.txt")["programs"]
 
 
 def judge_streams(result: SmokeResult) -> Iterator[SmokeCharge]:
@@ -115,13 +112,6 @@ def _merged(names: list[str], charges: list[SmokeCharge]) -> SmokeCharge:
 def _versions(started: Mapping[int, RankStart], library: str, ranks: tuple[int, ...] | list[int]) -> str:
     found = dict.fromkeys(started[rank].versions.get(library, "of unknown version") for rank in ranks)
     return " or ".join(list(found)[:4])
-
-
-WHO_DRAWS = (
-    "python3 -c 'import sys; print([m for m in sys.modules if m.endswith(\"customize\")])'"
-    "    # on its host: what is loaded into every Python there may draw",
-    "python3 -m site    # *.pth files in these folders are run by every Python",
-)
 
 
 class StreamTurn(NamedTuple):
@@ -243,4 +233,4 @@ def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[st
     said = worded("stream", words=words, since=since, step=turn.step)
     source = f"hashes of the draws of step {turn.step}"
     charge = cell.charge(said, guilty, (), source, hashes[:64], step=turn.step, decided=turn.decided)
-    return replace(charge, commands=WHO_DRAWS)
+    return replace(charge, commands=SHELL["draws"])

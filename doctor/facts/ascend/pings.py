@@ -12,6 +12,7 @@ from doctor.facts.ascend.hccn_tool import ELSEWHERE, HCCN, TOOL, PerDevice, spli
 from doctor.facts.ascend.network import Address
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
 from doctor.mesh import Link, MeshBlame, MeshShape, culprits, pairs_of
+from doctor.text.hostprogram import host_program
 
 FULL_UP_TO = 8
 """hccn_tool serves one caller at a time: with more hosts than this, each meets only some of the others."""
@@ -38,11 +39,7 @@ def _ask_pings(ask: Ask) -> str:
     return "\n".join([calling(TOOL, ELSEWHERE, SECONDS), _PING, f"echo pings {' '.join(keys)}", *pings])
 
 
-_PING = f"""L={PING_SECONDS}
-p() {{
-  q "$1/$2" -i "$1" -ping -g address "$2" pkt 1
-  case $o in *' 0.00% packet loss'*) ;; *) q "$1/$2" -i "$1" -ping -g address "$2";; esac
-}}"""
+_PING = host_program(__file__, "pings.sh", SECONDS=PING_SECONDS).rstrip("\n")
 
 
 def _pings(capture: Capture) -> tuple[Ping, ...]:

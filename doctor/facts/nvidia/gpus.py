@@ -10,6 +10,7 @@ from doctor.facts.device_tools import calls, complaint, some
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 from doctor.facts.nvidia.nvidia_smi import TOOL, answer, asked, number, table, told
 from doctor.text.hostprogram import host_program
+from doctor.text.hostprogram import table as rows_of
 
 _MOST_LINES = 16
 SECONDS = 20
@@ -79,13 +80,7 @@ class NvidiaHealth:
     """All that it was asked for, by the tool's own names."""
 
 
-_HEALTH = (
-    "index,ecc.errors.uncorrected.volatile.total,retired_pages.pending,remapped_rows.pending"
-    ",remapped_rows.failure,mig.mode.current,gpu_recovery_action,compute_mode"
-    ",clocks_event_reasons.active,clocks_throttle_reasons.active,pstate"
-    ",ecc.mode.current,ecc.mode.pending,enforced.power.limit,power.limit,power.default_limit,vbios_version"
-    ",temperature.gpu.tlimit,fabric.state,fabric.status,fabric.cliqueId,fabric.clusterUuid,fabric.health.summary"
-)
+_HEALTH, _PACE = (",".join(names) for _, *names in rows_of(__file__, "gpus.txt"))
 # A driver refuses the whole query for one unknown field, and names that field.
 _WITHOUT_UNKNOWN_FIELDS = host_program(__file__, "gpus_health.sh")
 
@@ -160,10 +155,6 @@ GPU_PROCESSES = asked(
 _REASONS = {int(bit, 16): words for bit, words in SLOWDOWNS["nvidia"].items()}
 """The bits of NVML. A hardware slowdown is the sum of the two above it."""
 _IDLE, _HARDWARE, _SUMS = 0x1, 0x8, 0x40 | 0x80
-_PACE = (
-    "index,uuid,clocks.sm,clocks.max.sm,power.draw,temperature.gpu,utilization.gpu"
-    ",clocks_event_reasons.active,clocks_throttle_reasons.active"
-)
 
 
 def _paces(capture: Capture) -> Mapping[str, DevicePace]:

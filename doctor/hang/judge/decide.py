@@ -25,18 +25,11 @@ from doctor.live.jobs.job import LostHost
 from doctor.live.places import frames_of, short
 from doctor.live.wires import Key, key
 from doctor.text.durations import duration
+from doctor.text.hostprogram import table
 from doctor.text.ranks import ranks_text
 from doctor.waits import common_end, waited_for
 
-_P2P = "have one rank send before it receives, or use batch_isend_irecv"
-_NO_COLLECTIVES = {
-    "recv": ("Every rank waits in recv, and none sends: the order in the program is wrong.", _P2P),
-    "send": ("Every rank waits in send, and none receives: the order in the program is wrong.", _P2P),
-    STORE: (
-        "Every rank waits for a key of the store, and none is left to set it.",
-        "look for the code that sets the key",
-    ),
-}
+_NO_COLLECTIVES = {name: (said, do) for name, said, do in table(__file__, "decide.txt")}
 """What is wrong if all ranks wait in such an operation, and what to do."""
 _STAGES = "_wait_batch_p2p"
 """In which the stages of a pipeline wait for one another, each at a line of its own."""

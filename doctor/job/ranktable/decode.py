@@ -7,6 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, constants, repeated_keys
+from doctor.text.hostprogram import sections
 from doctor.text.textfile import shown
 
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
@@ -42,15 +43,7 @@ LONGEST_INTEGER = 15
 
 _MOST_LINES = 8
 _EMPTY, _NOT_JSON = "is empty", "is not JSON"
-_EXPECTED = {
-    "','": "','",
-    "':'": "':'",
-    "property name": "a key in double quotes",
-    "Expecting value": "a value",
-    "control character": 'a closing " before the line ends',
-    "escape": r"\\ for a backslash",
-    "Extra data": "nothing after the end",
-}
+_EXPECTED = sections(__file__, "decode.txt")["expected"]
 """What should be at the place, by a part of the message of Python's decoder."""
 
 

@@ -7,19 +7,11 @@ from calendar import timegm
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-DATED = (
-    r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[-T _]{1,2}"
-    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
-    r"(?:[.,](?P<part>\d{1,9}(?:\.\d{3})?))?(?P<zone>Z|[+-]\d\d:?\d\d(?!\d))?"
-)
-"""2025-10-23-21:05:09.859.568, 2025-01-21T04:41:44,285060+00:00, 2026-11-20_07:22:27."""
-NAMED = (
-    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|周?[一二三四五六日]) )?"
-    r"(?P<name>(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|\d\d?月) {1,2}"
-    r"(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
-    r"(?:\.(?P<part>\d{1,9}))?(?: (?P<year>\d{4})(?!\d))?"
-)
-"""Nov 20 07:22:05, also with the day of the week or the year, and 11月 20 of a Chinese locale."""
+from doctor.text.hostprogram import table
+
+(DATED,), (NAMED,) = table(__file__, "times.txt")
+"""2025-10-23-21:05:09.859.568, 2025-01-21T04:41:44,285060+00:00, 2026-11-20_07:22:27; and
+Nov 20 07:22:05, also with the day of the week or the year, and 11月 20 of a Chinese locale."""
 _SECONDS = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<part>\d{1,9}))?"
 GLOG = rf"(?:(?P<year>20\d\d)(?=\d{{4}} ))?(?P<month>\d{{1,2}})(?P<day>\d\d) {_SECONDS}"
 """1120 07:22:05.676871010; some write 427 for 0427, or the year too."""

@@ -17,23 +17,13 @@ from doctor.logs.model import LogLine, Party
 from doctor.logs.reading.stacks import waits_in
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.grouped import grouped
+from doctor.text.hostprogram import table
 from doctor.text.ranks import ranks_text
 from doctor.waits import cycles, waited_for
 
 FAR = 1000
 """The operations in which ranks of one group wait are less far apart: none ends before all have joined it."""
-_SEQUENCE = re.compile(r"SeqNum=(\d{1,12})(?!, OpType=(?:SEND|RECV|COALESCED)\b)")
-"""The number of an operation of all ranks of a group: two ranks count their messages on their own."""
-_COUNTS = re.compile(
-    r"(PG GUID \S{1,80}|\[PG 0) .{0,400}?[Ll]ast enqueued (?:NCCL |HCCL )?work: (-?\d{1,18}),"
-    r"(?: last started work: .{1,80}?,)? last completed (?:NCCL |HCCL )?work: (-?\d{1,18})"
-)
-"""Only the group 0 and GUIDs are the same group on all ranks."""
-_SIZE = re.compile(r"SeqNum=(\d{1,12}), OpType=(?:ALLREDUCE|BROADCAST|REDUCE), NumelIn=(\d{1,18})")
-"""An operation to which all ranks of a group bring the same number of elements."""
-_GROUP = re.compile(r"PG GUID (\S{1,80}) Rank \d{1,6}\]")
-_OPERATION = re.compile(r"OpType=(\w{1,40})|\btag\[(?:Hcom)?([A-Za-z]{3,30})_(?P<group>[^\]]{1,120})\]")
-"""HCCL's tag names the operation and its group: two groups may be in two operations."""
+_SEQUENCE, _COUNTS, _SIZE, _GROUP, _OPERATION = (re.compile(row) for _, row in table(__file__, "waits.txt"))
 
 
 def _one(case: LogCase, rank: int) -> Party:

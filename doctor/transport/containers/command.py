@@ -8,6 +8,7 @@ from posixpath import basename
 
 from doctor.errors import UsageError
 from doctor.model import Host
+from doctor.text.hostprogram import sections
 from doctor.text.redact import redact
 from doctor.text.textfile import shown
 
@@ -29,20 +30,11 @@ _PREFIXES = ("sudo", "env", "command", "nice")
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh")
 _SHORT = re.compile(r"-([itdqT]*)(.*)")
 """Switches, which may share a dash, followed by one option with its value: -iu root."""
-_LONG = {
-    "--tty": "t",
-    "--interactive": "i",
-    "--stdin": "i",
-    "--detach": "d",
-    "--no-tty": "T",
-    "--no-TTY": "T",
-}
+_SAID = sections(__file__, "command.txt")
+_LONG = _SAID["switches"]
 _OF_EXEC = re.compile(r"(?<!\S)(?:-[iq]+|--stdin|--quiet|(?:-c|--container)[ =](\S+))(?!\S)")
 """Options of `kubectl exec` that `kubectl get` does not know; the last names the container."""
-_WITH_VALUE = {
-    "--env", "--env-file", "--user", "--workdir", "--detach-keys", "--namespace", "--container", "--context",
-    "--kubeconfig", "--cluster", "--host", "--runtime-endpoint", "--pod-running-timeout", "--server",
-}  # fmt: skip
+_WITH_VALUE = {*_SAID["options"]["with value"].split()}
 
 
 def check_entry(text: str) -> str:

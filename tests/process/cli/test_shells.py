@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -14,7 +15,11 @@ from doctor.judge.registry import find_checks
 from tests.support.cases import from_cases
 from tests.support.commands import doctor
 
+SHELLS = ("bash", "zsh", "fish")
 BASH = from_cases(__file__, "BASH", str)
+ZSH = from_cases(__file__, "ZSH", str)
+ASKED = from_cases(__file__, "ASKED", str)
+"""What the zsh that is asked is told first: to print what it offers."""
 COMMANDS = from_cases(__file__, "COMMANDS", set[str])
 CHECKS = {check.id for check in find_checks().checks}
 CASES: list[tuple[list[str], set[str]]] = [
@@ -42,23 +47,24 @@ CASES: list[tuple[list[str], set[str]]] = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With the scripts, a file and a folder."""
     made = tmp_path_factory.mktemp("shell")
-    for shell in ("bash", "zsh", "fish"):
+    for shell in SHELLS:
         ran = doctor("completion", shell)
         assert (ran.returncode, ran.stderr) == (0, "")
         (made / shell).write_text(ran.stdout)
+    (made / "asked.zsh").write_text(ASKED)
     (made / "run.json").touch()
     (made / "more-checks").mkdir()
     return made
 
 
 @pytest.mark.parametrize(("typed", "offered"), CASES)
-@pytest.mark.parametrize("shell", ["bash", "fish"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_completes(shell: str, typed: list[str], offered: set[str], folder: Path) -> None:
     assert ask(shell, typed, folder) == offered
 
 
 def test_an_exam_is_a_name_or_a_file(folder: Path) -> None:
-    for shell in ("bash", "fish"):
+    for shell in SHELLS:
         assert ask(shell, ["check", "--exam", ""], folder) >= {*exams(), "run.json"}
 
 
@@ -69,21 +75,41 @@ def test_files_are_not_lost_among_the_ids_that_can_be_explained(folder: Path) ->
 
 def test_an_equals_sign_before_the_value(folder: Path) -> None:
     assert ask("bash", ["check", "--mesh", "=", "ri"], folder) == {"ring"}, "as bash divides it"
-    assert ask("fish", ["check", "--mesh=ri"], folder) == {"--mesh=ring"}
+    for shell in ("zsh", "fish"):
+        assert ask(shell, ["check", "--mesh=ri"], folder) == {"--mesh=ring"}
 
 
 def ask(shell: str, typed: list[str], folder: Path) -> set[str]:
     if not shutil.which(shell):
         pytest.skip(f"there is no {shell} here")
-    fish = f"source ./fish; complete -C '{' '.join(['doctor', *typed])}'"
-    line = ["-c", BASH, "bash", "./bash", "doctor", *typed] if shell == "bash" else ["-N", "-c", fish]
+    line = {
+        "bash": ["-c", BASH, "bash", "./bash", "doctor", *typed],
+        "zsh": ["-f", "-c", ZSH, "zsh", "doctor", *typed],
+        "fish": ["-N", "-c", f"source ./fish; complete -C '{' '.join(['doctor', *typed])}'"],
+    }[shell]
     env = {**os.environ, "HOME": str(folder)}
     ran = subprocess.run([shell, *line], capture_output=True, text=True, cwd=folder, env=env, check=False)
     assert ran.stderr == ""
-    return {found.partition("\t")[0].rstrip("/") for found in ran.stdout.splitlines()}
+    said = re.findall("offered (.*)", ran.stdout) if shell == "zsh" else ran.stdout.splitlines()
+    return {found.partition("\t")[0].rstrip("/") for found in said}
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+WORDS = "no $(touch evaluated) `touch evaluated` $HOME it's \"q *"
+"""Words that a shell would change, if it evaluated them."""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_words_are_not_evaluated(shell: str, folder: Path, tmp_path: Path) -> None:
+    for each in folder.iterdir():
+        if each.is_file():
+            said = each.read_text().replace(";auto always never;", f";{quote(WORDS)[1:-1]};")
+            (tmp_path / each.name).write_text(said)
+    offered = {re.sub(r"\\(.)", r"\1", each) for each in ask(shell, ["check", "--color", ""], tmp_path)}
+    assert offered == {*WORDS.split()}
+    assert not (tmp_path / "evaluated").exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_is_one_of_its_shell(shell: str, folder: Path) -> None:
     if not shutil.which(shell):
         pytest.skip(f"there is no {shell} here")
@@ -94,12 +120,14 @@ def test_a_script_is_one_of_its_shell(shell: str, folder: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_what_zsh_is_told(folder: Path) -> None:
-    said = (folder / "zsh").read_text()
-    assert said.startswith("#compdef doctor\n")
-    assert "'*--color=[Colours auto, always or never]:value:(auto always never)'" in said
-    assert "'*--only=[Only these checks globs, or parts of names]:value:_values -s , value " in said
-    assert said.count("'*: :_hosts'") == 10, "all but explain, demo and list"
+def test_the_table_is_the_same_for_all_shells(folder: Path) -> None:
+    tables = [re.findall(r"\|.*\|;.*;.*;.*;[^'\n]*", (folder / shell).read_text()) for shell in SHELLS]
+    assert tables[0] == tables[1] == tables[2]
+    rows = [row.split(";") for row in tables[0]]
+    assert ["auto always never", "Colours auto, always or never"] in [row[3:] for row in rows]
+    assert [row[2] for row in rows if row[1] == "--only"] == ["list"]
+    (hosts,) = [row[0] for row in rows if row[1:3] == ["", "hosts"]]
+    assert hosts.count("|doctor ") == 10, "all but explain, demo and list"
 
 
 @pytest.mark.parametrize("reader", [["groff", "-man", "-ww", "-Tutf8"], ["man", "--warnings", "-l"]])

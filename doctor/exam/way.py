@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 from doctor.exam.request import Request
 from doctor.model import Host
 from doctor.text.hostprogram import table
-from doctor.text.option import KEY, LIVE, Option, options
+from doctor.text.option import KEY, LIVE, Option, given_in
 from doctor.text.redact import redact
 from doctor.transport.way import EXAMINES, Typed, Way
 
@@ -42,7 +42,7 @@ def way_to(
     """It names files by absolute paths, so that its commands work in every folder."""
     if transport in ("openssh", "srun"):  # the others follow from the hosts
         request = replace(request, way=replace(request.way, transport=transport))
-    given = dict(_given_options(request))
+    given = {known.name: tuple(_words(known, value)) for known, value in given_in(request)}
 
     def typed(names: Iterable[str]) -> tuple[Typed, ...]:
         return tuple(each for name in names for each in given.get(name, ()))
@@ -114,13 +114,6 @@ def _login(host: Host) -> Iterator[Typed]:
     said = {"address": address, "--user": host.user, "--port": host.port, "--jump": host.jump}
     said["--enter"] = redact(host.enter) if host.enter and not host.contained else None
     yield from ((name, str(value)) for name, value in said.items() if value)
-
-
-def _given_options(request: Request) -> Iterator[tuple[str, tuple[Typed, ...]]]:
-    defaults = {known.name: default for known, default in options(type(request))}
-    for known, value in options(request):
-        if value != defaults[known.name]:
-            yield known.name, tuple(_words(known, value))
 
 
 def _words(known: Option, value: Any) -> Iterator[Typed]:

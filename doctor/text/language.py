@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
+from doctor.text.terminal import takes
+
 UNTRANSLATED = "untranslated"
 """Marks a Chinese text that is yet to be written."""
 
@@ -20,7 +22,7 @@ def in_language(lang: Language, english: str, chinese: str) -> str:
 def language(environ: Mapping[str, str], encoding: str | None) -> Language:
     """The language of messages by the POSIX variables; English if the stream cannot encode Chinese."""
     locale = environ.get("LC_ALL") or environ.get("LC_MESSAGES") or environ.get("LANG") or ""
-    return Language.ZH if locale.lower().startswith("zh") and _takes_chinese(encoding) else Language.EN
+    return Language.ZH if locale.lower().startswith("zh") and takes("检查（昇腾）", encoding) else Language.EN
 
 
 def wished(arguments: Sequence[str]) -> Language | None:
@@ -31,11 +33,3 @@ def wished(arguments: Sequence[str]) -> Language | None:
             said = value if equals else "".join(arguments[at + 1 : at + 2])
             return Language(said) if said in tuple(Language) else None
     return None
-
-
-def _takes_chinese(encoding: str | None) -> bool:
-    try:
-        "检查（昇腾）".encode(encoding or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

@@ -101,7 +101,7 @@ def options(request: Any) -> Iterator[tuple[Option, Any]]:
 
 def refuse_conflicts(*groups: Any) -> None:
     """Raises UsageError if the given options cannot be combined."""
-    given = [known for group in groups for known in _given(group)]
+    given = [known for group in groups for known, _ in given_in(group)]
     for first in given:
         clashing = [known.name for known in given if first.name in known.not_with]
         if clashing:
@@ -109,7 +109,7 @@ def refuse_conflicts(*groups: Any) -> None:
             raise UsageError(f"{first.name} cannot be combined with {', '.join(clashing)}: {reason}.", hint)
 
 
-def _given(group: Any) -> Iterator[Option]:
+def given_in(group: Any) -> Iterator[tuple[Option, Any]]:
     """The options that differ from their defaults."""
     defaults = {known.name: default for known, default in options(type(group))}
-    yield from (known for known, value in options(group) if value != defaults[known.name])
+    yield from ((known, value) for known, value in options(group) if value != defaults[known.name])

@@ -47,11 +47,16 @@ _PLAIN = str.maketrans(
 
 def plain(text: str, encoding: str | None) -> str:
     """The text, or its ASCII form if the stream cannot encode it."""
+    return text if takes(text, encoding) else text.translate(_PLAIN)
+
+
+def takes(text: str, encoding: str | None) -> bool:
+    """Whether a stream can encode the text."""
     try:
         text.encode(encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
-        return text.translate(_PLAIN)
-    return text
+        return False
+    return True
 
 
 def put(text: str, stream: TextIO | None, *, drawn: bool = False) -> None:

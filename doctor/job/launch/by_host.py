@@ -16,12 +16,8 @@ _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 def by_host(text: str, file: str, lines: Sequence[ShellCommand], read: Reader) -> ByHost | None:
     """How hosts get their numbers by their names, in a script `file` that each of them runs."""
     asks, always = _ASKS.search(text), {*map(number_of, lines)}
-    if (
-        asks is None
-        or LONG.search(text)
-        or any(one.on for one in lines)
-        or (len(always) < 2 and always != {""})
-    ):
+    chooses = always == {""} or len(always) > 1
+    if asks is None or not chooses or LONG.search(text) or any(one.on for one in lines):
         return None
 
     def number(host: str) -> str | None:

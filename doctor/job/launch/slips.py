@@ -55,14 +55,17 @@ class ByHost:
     number: Callable[[str], str | None]
 
     def numbers(self, hosts: Iterable[str], identities: Mapping[str, str]) -> dict[str, str]:
-        """Host -> its number by its name; "" if the script does not say it, "-" if nothing starts there."""
-        taken = {}
-        for host in hosts:
-            names = [identities.get(host, host), host]
-            names += [name.partition(".")[0] for name in names]
-            found = [self.number(name) for name in dict.fromkeys(names)]
-            taken[host] = next(filter(None, found), "-" if None in found else "")
-        return taken
+        """Host -> its number by its name; "" if the script does not say it, "-" if nothing starts there.
+
+        Of the ways to call the hosts, that one counts which gives the most numbers.
+        """
+        own = {host: identities.get(host, host) for host in hosts}
+        short = {host: name.partition(".")[0] for host, name in own.items()}
+        known = [
+            {host: "-" if (found := self.number(name)) is None else found for host, name in names.items()}
+            for names in (own, short, dict(zip(own, own, strict=True)))
+        ]
+        return max(known, key=lambda numbers: len({*filter(str.isdecimal, numbers.values())}))
 
 
 class SlipsOf:

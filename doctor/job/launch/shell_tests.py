@@ -25,6 +25,8 @@ _TURNED = {"!=": "==", "-ne": "==", "-ge": "-lt", "-gt": "-le", "-n": "-z"}
 """Signs, and those that say the opposite."""
 _CHANGES = re.compile(r"`|\$[(?]|\$\{?RANDOM|^-[ao]$")
 """What another test may find changed, and several conditions in one."""
+_SETS = re.compile(r"[A-Za-z_]\w*=(?!.*(?:\$\((?!\()|`))", re.DOTALL)
+"""What certainly succeeds."""
 _ASSIGNS = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
 
 
@@ -37,6 +39,8 @@ def holds(words: Sequence[Word], values: Values) -> bool | None:
     if len(words) > place and words[place].plain == "!":
         turned = holds((*words[:place], *words[place + 1 :]), values)
         return None if turned is None else not turned
+    if all(map(_SETS.match, (word.raw for word in words))):
+        return True
     if len(words) == 1 and name in ("true", ":", "false"):
         return name != "false"
     if len(words) == 1 and is_arithmetic(words[0]):

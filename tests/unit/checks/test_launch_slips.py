@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from doctor.api import View
 from doctor.facts.software import Environment
 from doctor.model import Problem, Severity
@@ -85,6 +87,34 @@ def test_a_secret_is_not_quoted(tmp_path: Path) -> None:
     (found,) = problems(tmp_path, f"MY_PORTS=29500\n{line}\n")
     assert "train.py" in found.actual
     assert secret not in found.actual
+
+
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        ("R=0\n[ $(hostname -s) = node2 ] && R=1", ""),
+        ('[ "$HOSTNAME" = node1 ] && R=0 || R=1', ""),
+        ("[ $(hostname -s) = node3 ] && R=0 || R=1", "two hosts one R"),
+        ("if [[ $(hostname) == node1* ]]; then R=0; elif [[ $(hostname) == node2* ]]; then R=1; fi", ""),
+        ("R=$(( ${HOSTNAME##*[!0-9]} - 1 ))", ""),
+        ("R=$(( $(hostname -s | grep -o '[0-9]*$') - 1 ))", ""),
+        ("case $(hostname) in node1 | node1.*) R=0 ;; node2 | node2.*) R=1 ;; esac", ""),
+        ("case $(uname -n) in *1*) R=0 ;; *) R=1 ;; esac", ""),
+        ("R=0; for h in node1 node2; do [ $h = $(hostname -s) ] && break; R=$((R + 1)); done", ""),
+        ("R=$(grep -n $(hostname -s) hosts | cut -d: -f1)", ""),
+        (
+            "if [[ $(hostname) == node1 ]]; then R=0; elif [[ $(hostname) == node3 ]]; then R=1; fi",
+            "on node2",
+        ),
+        ("case $(hostname) in node1) R=0 ;; gpu2) R=1 ;; esac", "on node2"),
+        ("case $(hostname) in node1) R=0 ;; node2) R=0 ;; esac", "two hosts one R"),
+        ("R=1\ncase $(hostname) in node3) R=0 ;; esac", "two hosts one R"),
+    ],
+)
+def test_a_number_by_the_name_of_a_host(choice: str, says: str, tmp_path: Path) -> None:
+    line = "torchrun --nnodes=2 --node_rank=$R --master_addr=node1 --master_port=29500 train.py"
+    found = problems(tmp_path, f"{choice}\n{line}\n")
+    assert [says in each.summary for each in found] == [True] * bool(says)
 
 
 def test_a_list_of_numbers_by_host_has_every_host_once(tmp_path: Path) -> None:

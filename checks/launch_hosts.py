@@ -140,6 +140,7 @@ def launch_hosts(
             *_of_jax(names, plan, needed),
             *_unnumbered(names, plan, needed, files or {}, logins or {}, in_pods=in_pods),
             *_all_nodes_here(names, plan),
+            *_nodes_left_out(names, plan),
             *_one_address(names, plan),
             *_others(names, plan, in_pods),
             *_too_few_slots(names),
@@ -739,6 +740,31 @@ def _all_nodes_here(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
             f"{agents[0].spelled('node_rank')} 0 to {size - 1} on one of {fold(plan.names)}",
             remark("start each by ssh or srun on its own host"),
         )
+
+
+def _nodes_left_out(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
+    """The problem of a loop over hosts that starts no launcher of some node ranks."""
+    told = names.launch.told
+    agents = [agent for each in told if (agent := launcher(each)) and goes_by_node_rank(each)]
+    given = {number.value for agent in agents if (number := agent.node_rank)}
+    sizes = {agent.nodes for agent in agents}
+    sure = len(agents) == len(told) == len(given) and not names.launch.unread
+    sure = sure and all(each.on and not each.chosen for each in told)
+    if not sure or sizes != {(len(plan.hosts),) * 2} or len(given) >= len(plan.hosts):
+        return
+    lost = ", ".join(map(str, sorted({*range(len(plan.hosts))} - given)))
+    option = agents[0].spelled("node_rank")
+    pairs = zip(agents, told, strict=True)
+    starts = [f"{option}={agent.command.options['node_rank']} on {one.on}" for agent, one in pairs]
+    yield _problem(
+        names,
+        told,
+        f"the script starts no launcher of node {lost}: the others wait for it",
+        f"{option} 0 to {len(plan.hosts) - 1}",
+        some(starts),
+        remark(f"let the loop begin at the first host and reach the last, or start node {lost} by itself"),
+        severity=Severity.WARN,
+    )
 
 
 def _one_address(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:

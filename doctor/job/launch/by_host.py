@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from doctor.job.launch.by_number import LONG, Reader, number_of
 from doctor.job.launch.one_launch import one_launch
@@ -20,6 +21,7 @@ def by_host(text: str, file: str, lines: Sequence[ShellCommand], read: Reader) -
     if asks is None or not chooses or LONG.search(text) or any(one.on for one in lines):
         return None
 
+    @lru_cache(None)
     def number(host: str) -> str | None:
         started = one_launch(read({"HOSTNAME": host}))[0]
         return number_of(started[0]) if started else None

@@ -208,7 +208,7 @@ class ShellFlow(ShellState):
         before = (dict(self.values), set(self.exported), len(self.lines), self.waits)
         doubts, self.undecided = self.undecided, False
         for value in loop.values:
-            self.values.update(shared_out(loop.name.split(), value))
+            self.values.update(shared_out(loop.name.split(), value, loop.by))
             if self._turn(loop.name.partition(" ")[0], place, self.blocks.done[place], []):
                 break
         left, self.undecided = self.undecided, doubts or self.undecided

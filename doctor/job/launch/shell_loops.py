@@ -16,12 +16,13 @@ _ASSIGNED = re.compile(r"([A-Za-z_]\w{0,199})(?:\+?=|\+\+|--)")
 @dataclass(frozen=True, slots=True)
 class LoopTurns:
     """The turns of a loop. `left` is the value of the variable after the loop. `name` may be several, for the
-    words of a line.
+    words of a line, which stand between blanks or `by`.
     """
 
     name: str
     values: tuple[str, ...]
     left: Value
+    by: str | None = None
 
 
 def turns_of(words: Sequence[Word], values: Values) -> tuple[LoopTurns | None, list[Word]]:
@@ -46,15 +47,16 @@ def lines_of(head: Sequence[Word], text: str | None) -> LoopTurns | None:
     plain = (
         words[:1] == ["read"] and {word for word in words if word[:1] == "-"} <= {"-r"} and "$" not in words
     )
-    if not (plain and names and text is not None) or any(
-        "IFS=" in w.raw and w.raw not in _AS_USUAL for w in head
-    ):
+    by = next((word.raw[4:] for word in head if word.raw.startswith("IFS=")), " ")
+    known = plain and names and text is not None and (by in (" ", "\\n") or len(by) < 2)
+    if not known or text is None or (by == "" and len(names) > 1) or (by == " " and "\t" in text):
         return None
     lines = text.split("\n")[:-1]  # `read` fails at a last line without an end
-    return LoopTurns(" ".join(names), tuple(line.strip() for line in lines), "")
-
-
-_AS_USUAL = ("IFS=", "IFS=''", 'IFS=""', "IFS=$'\\n'")
+    if by in (" ", "", "\\n"):
+        values = tuple(line.strip() if by == " " else line for line in lines)
+        return LoopTurns(" ".join(names), values, "")
+    odd = any(line.count(by) >= len(names) for line in lines)  # the last one has more than one word
+    return None if odd else LoopTurns(" ".join(names), tuple(lines), "", by)
 
 
 def counter_of(test: Sequence[Word], body: Iterable[SimpleCommand]) -> str:

@@ -1,12 +1,14 @@
 """Slips of a script: variables that its ranks do not get, because of how they are written."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from doctor.job.launch.launcher import LaunchCommand
 
+_MOST_READ = 64
+"""The most hosts for which a script is read, each with its name."""
 WRITTEN = "/."
 """Ends a path that ranks write to: it may be made."""
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
@@ -54,12 +56,12 @@ class ByHost:
     slip: Slip
     number: Callable[[str], str | None]
 
-    def numbers(self, hosts: Iterable[str], identities: Mapping[str, str]) -> dict[str, str]:
+    def numbers(self, hosts: Sequence[str], identities: Mapping[str, str]) -> dict[str, str]:
         """Host -> its number by its name; "" if the script does not say it, "-" if nothing starts there.
 
         Of the ways to call the hosts, that one counts which gives the most numbers.
         """
-        own = {host: identities.get(host, host) for host in hosts}
+        own = {host: identities.get(host, host) for host in hosts[:_MOST_READ]}
         short = {host: name.partition(".")[0] for host, name in own.items()}
         known = [
             {host: "-" if (found := self.number(name)) is None else found for host, name in names.items()}

@@ -87,6 +87,24 @@ def test_the_number_in_the_name_of_the_host(number: str, tmp_path: Path) -> None
         assert ["node ranks that are not 0" in each.summary for each in problems] == [True] * wrong
 
 
+def test_a_loop_over_hosts_that_leaves_a_node_out(tmp_path: Path) -> None:
+    line = "ssh {} torchrun --nnodes={} --node_rank=$i --master_addr=node1 t.py &"
+    loop = "H=(node1 node2)\nfor i in {}; do\n{}\ndone\nwait\n"
+    for turns, nodes, other, lost in (
+        ("1", 2, "", "node 0"),
+        ("0", 2, "", "node 1"),
+        ("0 1", 2, "", ""),
+        ("1", 2, f"i=0\n{line.format('node1', 2)}", ""),
+        ("1", 2, "torchrun --nnodes=2 --node_rank=0 --master_addr=node1 t.py &", ""),
+        ("$1", 2, "", ""),
+        ("1", 1, "", ""),
+    ):
+        launch = read(tmp_path, other + "\n" + loop.format(turns, line.format("${H[i]}", nodes)))
+        found = [each for each in judged(CHECK, [launch])[0] if "starts no launcher" in each.summary]
+        assert [lost in each.summary for each in found] == [True] * bool(lost), turns
+        assert all(each.severity is Severity.WARN and each.hosts == () for each in found)
+
+
 def test_all_ranks_on_the_host_of_the_script(tmp_path: Path) -> None:
     ranks = "for i in {0..15}; do RANK=$i LOCAL_RANK=$i python train.py & done\nwait\n"
     launch = read(tmp_path, f"export WORLD_SIZE=16 MASTER_ADDR=node1 MASTER_PORT=1\n{ranks}")

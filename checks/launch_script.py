@@ -509,6 +509,16 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "completionMode: Indexed",
             "completionMode: Indexed in the spec of the Job",
         ),
+        "parallel": (
+            "the Job runs fewer pods at a time than meet: those that run wait for those that come after them",
+            f"parallelism: {like}",
+            f"parallelism: {like} in the spec of the Job",
+        ),
+        "variables": (
+            "DeepSpeed's launcher stops at a line of .deepspeed_env that sets nothing, such as a comment",
+            "NAME=VALUE in every line, and no empty one",
+            "delete this line",
+        ),
         "short": (
             "the launcher is ended after minutes, in the middle of the job",
             "no limit, or one that a job needs",
@@ -652,7 +662,7 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
         "many": (
             "the file of PBS names a host once for each of its processors: its lines are more than the hosts",
             "the hosts, each once",
-            "sort -u $PBS_NODEFILE | wc -l",
+            "sort -u $PBS_NODEFILE for its hosts, and sort -u $PBS_NODEFILE | wc -l for their number",
         ),
         "twice": (
             f"{like} stops at a hostfile that has a host in two lines",

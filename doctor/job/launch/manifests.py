@@ -57,6 +57,9 @@ def pods_elsewhere(text: str, file: str, masters: Iterable[str]) -> Iterator[Sli
             said = re.search(rf"(?i){option}[= ](\d+)(?![\d:])", words)
             if said and most and not free and ((n := int(said[1])) > most or (kind == "pods" and n < most)):
                 yield Slip(kind, "", _line(text, said[1]), said[0][-40:], like=str(most))
+        said = re.search(r"(?i)nnodes[= ](\d+)(?![\d:])", words) if tree["kind"] == "Job" else None
+        if said and isinstance(pods := spec.get("parallelism", 1), int) and 0 < pods < int(said[1]):
+            yield Slip("parallel", "", _line(text, "parallelism:"), f"parallelism: {pods}", like=said[1])
         numbered = spec.get("completionMode") == "Indexed" or tree["kind"] != "Job"
         if not numbered and "JOB_COMPLETION_INDEX" in words:
             yield Slip("indexed", "", _line(text, "JOB_COMPLETION_INDEX"), "JOB_COMPLETION_INDEX")

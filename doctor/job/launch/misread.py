@@ -281,6 +281,10 @@ def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:
             kind = "colon" if hydra else "twice" if again else "entry"
             like = basename(one.words[0]) if hydra else "Open MPI" if open_mpi else "DeepSpeed"
             yield Slip(kind, "", number, row[:160], basename(said), like=like)
+    shared = read(one, DEEPSPEED.env_file) if rows and one.command.launcher is DEEPSPEED else None
+    for number, row in enumerate((shared or "").splitlines(), 1):
+        if "=" not in row:
+            yield Slip("variables", "", number, row[:160] or "an empty line", DEEPSPEED.env_file)
     found = (re.match(r"(\S+)\s+slots=(\d{1,5})", row) for row in rows)
     hosts = {each[1]: int(each[2]) for each in found if each}
     asked = one.command.option("nnodes") or ""

@@ -62,6 +62,8 @@ _DRAWN = re.compile(r"\bRANDOM\b|(?:\$\(|`)(?:uuidgen|date|mktemp|hostname)\b|\$
 """What each host has another value of."""
 _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _OF_A_SHELL = expand.IN_BATCH.keys() | {expand.FOLDER, "OLDPWD", "HOSTNAME"}
+_ONE_DEVICE = re.compile(r"\w*VISIBLE_DEVICES=\$\{SLURM_LOCALID-0\}")
+"""The device of one task, where the batch script fills it in for all of them."""
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 
 
@@ -460,6 +462,9 @@ class _Shell(ShellWithScripts):
                 self.notice("early", name, number)
         if once and "srun" in line and not alone and command.options.get("nnodes") != "1":
             self.notice("batch", once[1], number)
+        several = self.directives.variables.get("SLURM_NTASKS_PER_NODE", "1") != "1"
+        if several and "srun" in line and any(map(_ONE_DEVICE.fullmatch, map("=".join, partly.items()))):
+            self.notice("batch", "SLURM_LOCALID", number)
         own = self.prefix and seen.get("MASTER_ADDR") is not self.handed.get("MASTER_ADDR")
         inner = command.launcher is not None and not command.launcher.outer  # it is told by an option
         master = command.options.get("master_addr", "") if inner else partly.get("MASTER_ADDR", "")

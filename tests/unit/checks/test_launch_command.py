@@ -9,7 +9,7 @@ from doctor.facts.software import Environment
 from doctor.job.launch.files import read_launch_files
 from doctor.model import Problem, Severity
 from tests.support.cases import cases
-from tests.support.launches import a_plan, judged, the_facts, words
+from tests.support.launches import a_plan, judged, read, the_facts, words
 
 
 def problems(folder: Path, text: str, files: dict[str, str], hosts: int = 2) -> list[Problem]:
@@ -308,9 +308,26 @@ spec:
 """
 
 
+def test_a_job_that_runs_its_pods_one_after_another(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    for mode, times in (("parallelism: 1", 1), ("completions: 2", 1), ("parallelism: 2", 0)):
+        path.write_text(JOB.replace("MODE", f"completionMode: Indexed\n  {mode}"))
+        found = judged("launch-command", [read_launch_files([path])], a_plan("gloo", 2))[0]
+        assert ["fewer pods at a time" in each.summary for each in found] == [True] * times
+
+
+def test_a_line_that_deepspeed_cannot_read(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("node1 slots=8\nnode2 slots=8\n")
+    line = "deepspeed --hostfile hosts --master_addr node1 t.py\n"
+    for said, times in (("# a comment\nA=1\n", 1), ("A=1\n\nB=2\n", 1), ("A=1\nB=a=b\n", 0)):
+        (tmp_path / ".deepspeed_env").write_text(said)
+        found = judged("launch-command", [read(tmp_path, line)], a_plan("gloo", 2))[0]
+        assert [".deepspeed_env that sets nothing" in each.summary for each in found] == [True] * times
+
+
 def test_pods_of_a_job_without_numbers(tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
-    for mode, times in (("parallelism: 2", 1), ("completionMode: Indexed", 0)):
+    for mode, times in (("parallelism: 2", 1), ("completionMode: Indexed\n  parallelism: 2", 0)):
         path.write_text(JOB.replace("MODE", mode))
         found = judged("launch-command", [read_launch_files([path])], a_plan("gloo", 2))[0]
         assert ["JOB_COMPLETION_INDEX is empty" in each.summary for each in found] == [True] * times

@@ -181,7 +181,7 @@ app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.
 
 @dataclass(frozen=True, slots=True)
 class DemoWishes:
-    name: str | None = any_option("NAME", "gpus, npus, hang, healthy, loader, slow or run.")
+    name: str | None = any_option("NAME")
 
 
 @_command("demo")
@@ -194,14 +194,8 @@ def _demo(request: Request, wishes: DemoWishes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ListWishes:
-    what: str | None = any_option(
-        "checks|remedies|symptoms|schema",
-        "checks (and exams), if nothing is named; remedies: what to type; symptoms: all known log messages; "
-        "schema: the JSON Schema of --json.",
-    )
-    symptoms: tuple[Path, ...] = any_option(
-        "--symptoms DIR", "More symptoms, from a folder of YAML files.", default=(), panel=ExamFlags.PANEL
-    )
+    what: str | None = any_option("checks|remedies|symptoms|schema")
+    symptoms: tuple[Path, ...] = any_option("--symptoms DIR", default=(), panel=ExamFlags.PANEL)
 
 
 @_command("list")
@@ -227,8 +221,8 @@ _command("logs")(explain_command.logs)
 
 @dataclass(frozen=True, slots=True)
 class HelpWishes:
-    words: tuple[str, ...] = any_option("COMMAND", "The command.", default=())
-    man: bool = any_option("--man", "The manual page, for man(1).", default=False)
+    words: tuple[str, ...] = any_option("COMMAND", default=())
+    man: bool = any_option("--man", default=False)
 
 
 @_command("help")
@@ -251,9 +245,7 @@ def _help(context: typer.Context, wishes: HelpWishes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CompletionWishes:
-    shell: str | None = any_option(
-        "SHELL", "bash, zsh or fish. Default: $SHELL.", values=("bash", "zsh", "fish")
-    )
+    shell: str | None = any_option("SHELL", values=("bash", "zsh", "fish"))
 
 
 @_command("completion")

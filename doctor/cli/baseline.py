@@ -22,8 +22,8 @@ LINKS = "accept-slow-link"
 
 @dataclass(frozen=True, slots=True)
 class BaselineWishes:
-    files: tuple[Path, ...] = any_option("FILE", "Recordings of --save, of good runs.", default=())
-    output: Path | None = any_option("--output FILE", "The file to write; default: stdout.")
+    files: tuple[Path, ...] = any_option("FILE", default=())
+    output: Path | None = any_option("--output FILE")
 
 
 @takes("--checks", "--quiet")

@@ -22,10 +22,8 @@ SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class DiffWishes:
-    before: Path = any_option(
-        "BEFORE", "The earlier run: a file of --save or --json, or a folder.", default=MISSING
-    )
-    after: Path = any_option("AFTER", "The later run.", default=MISSING)
+    before: Path = any_option("BEFORE", default=MISSING)
+    after: Path = any_option("AFTER", default=MISSING)
 
 
 @takes(*SHOWN)

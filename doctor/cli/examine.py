@@ -64,51 +64,20 @@ def examine(request: Request) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AgainWishes:
-    again: Path | None = option(
-        "--again FILE",
-        "Look again at what failed in a recording or JSON report.",
-        not_with=(IN_JOB, REPLAY),
-        panel=HostFlags.PANEL,
-    )
-    notify: str | None = option(
-        "--notify COMMAND",
-        "Run this if something fails or passes that did not in the last runs of --report-dir.",
-        not_with=(IN_JOB, REPLAY),
-        panel=Outputs.PANEL,
-    )
+    again: Path | None = option("--again FILE", not_with=(IN_JOB, REPLAY), panel=HostFlags.PANEL)
+    notify: str | None = option("--notify COMMAND", not_with=(IN_JOB, REPLAY), panel=Outputs.PANEL)
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptWishes:
-    floor: Path | None = any_option(
-        "--floor FILE", "What links must carry at least, as YAML.", panel=ExamFlags.PANEL
-    )
-    paths: tuple[str, ...] = option(
-        *("--path DIR", "A folder that hosts write to and read from, such as /scratch; several times."),
-        default=(),
-        not_with=(REPLAY,),
-        panel=ExamFlags.PANEL,
-    )
+    floor: Path | None = any_option("--floor FILE", panel=ExamFlags.PANEL)
+    paths: tuple[str, ...] = option("--path DIR", default=(), not_with=(REPLAY,), panel=ExamFlags.PANEL)
     soak: float | None = option(
-        *("--for TIME", "Repeat it for so long, such as 30m, 8h or 3d: who slows down or dies is told."),
-        not_with=(REPLAY,),
-        panel=ExamFlags.PANEL,
-        min=1,
-        max=30 * 86_400,
+        "--for TIME", not_with=(REPLAY,), panel=ExamFlags.PANEL, min=1, max=30 * 86_400
     )
-    hosts_at_once: int | None = option(
-        *("--hosts-at-once N", "At most so many hosts send to each other at the same time."),
-        not_with=(REPLAY,),
-        panel=ExamFlags.PANEL,
-        min=2,
-    )
-    csv: Path | None = any_option(
-        "--csv FILE", "The collectives of all sizes as CSV; - is stdout.", panel=Outputs.PANEL
-    )
-    certificate: Path | None = any_option(
-        *("--certificate FILE", "What was measured on which machines, as .html or Markdown; with --save."),
-        panel=Outputs.PANEL,
-    )
+    hosts_at_once: int | None = option("--hosts-at-once N", not_with=(REPLAY,), panel=ExamFlags.PANEL, min=2)
+    csv: Path | None = any_option("--csv FILE", panel=Outputs.PANEL)
+    certificate: Path | None = any_option("--certificate FILE", panel=Outputs.PANEL)
 
 
 def accept(request: Request, wishes: AcceptWishes) -> int:

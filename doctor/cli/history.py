@@ -18,23 +18,11 @@ TRAINED = ("smoke-corruption", "smoke-collective-wrong", "smoke-desync", "smoke-
 
 @dataclass(frozen=True, slots=True)
 class HistoryWishes:
-    folders: tuple[Path, ...] = any_option(
-        "DIR...", "Folders of --report-dir, of doctor run, or with files of --shadow.", default=MISSING
-    )
-    fail_after: int = any_option(
-        "--fail-after N", "Call a machine faulty after so many faulty runs in a row.", default=2, min=1
-    )
-    clear_after: int = any_option(
-        "--clear-after N", "Clear it after so many runs in a row that found it repaired.", default=3, min=1
-    )
-    most_drained: str | None = any_option(
-        "--most-drained N|N%", "List no more machines than these as faulty; if there are more, exit with 1."
-    )
-    as_: str | None = any_option(
-        "--as slurm|kubernetes|plain",
-        "Print the lines that drain what is faulty and resume what is cleared; nothing is run.",
-        values=("slurm", "kubernetes", "plain"),
-    )
+    folders: tuple[Path, ...] = any_option("DIR...", default=MISSING)
+    fail_after: int = any_option("--fail-after N", default=2, min=1)
+    clear_after: int = any_option("--clear-after N", default=3, min=1)
+    most_drained: str | None = any_option("--most-drained N|N%")
+    as_: str | None = any_option("--as slurm|kubernetes|plain", values=("slurm", "kubernetes", "plain"))
     notify: str | None = any_option(
         "--notify COMMAND",
         "Run this if the last run changed what a machine is called; the page is its stdin.",

@@ -24,16 +24,14 @@ BY = ("--transport", "--allocate")
 
 @dataclass(frozen=True, slots=True)
 class MakeWishes:
-    output: Path | None = any_option("--output FILE", "The file to write; default: stdout.")
-    form: str = any_option(
-        "--format 1.0|legacy|1.2", "legacy: with board_id; 1.2: super pods.", default="1.0"
-    )
+    output: Path | None = any_option("--output FILE")
+    form: str = any_option("--format 1.0|legacy|1.2", default="1.0")
 
 
 @dataclass(frozen=True, slots=True)
 class CheckWishes:
     file: Path = any_option("FILE", "The rank table.", default=MISSING)
-    product: str | None = any_option("--product NAME", "Without HOSTS: atlas-training, -a2, -a3 or -950.")
+    product: str | None = any_option("--product NAME")
 
 
 @app.command("make", help="Write a rank table of the live devices, if all are healthy.")

@@ -27,27 +27,18 @@ class HostFlags:
 
     PANEL: ClassVar[str] = "Hosts"
 
-    hosts: tuple[str, ...] = host_option(
-        "HOSTS",
-        "Node sets: node1..4 'n[01-16,20]' gpu7. "
-        "Default: the job's hosts; else this machine, but for smoke and preflight.",
-        default=(),
-    )
-    hostfile: Path | None = host_option(
-        "-F, --hostfile FILE", "Hosts from a file (plain, OpenMPI, MPICH, DeepSpeed)."
-    )
-    inventory: Path | None = host_option("--inventory FILE", "Inventory in YAML.")
-    rank_table: Path | None = host_option(
-        "--rank-table FILE", "The job's rank table; its servers are the hosts."
-    )
-    slurm_job: str | None = host_option("--job ID", "The nodes of this Slurm job.")
-    pods: str | None = host_option("--pods SELECTOR", "Pods by label, or of a job: pytorchjob/NAME.")
-    nodes: str | None = host_option("--on-nodes SELECTOR", "Kubernetes nodes by label, or 'node/gpu[1-4]'.")
-    namespace: str | None = host_option("-n, --namespace NAME", "The namespace of the pods.")
-    container: str | None = host_option("--container NAME", "The container of each pod.")
-    context: str | None = host_option("--context NAME", "The cluster of the pods, in the kubeconfig.")
-    local: bool = host_option("--local", "This machine only.", default=False)
-    exclude: tuple[str, ...] = host_option("--exclude NODESET", "Leave hosts out.", default=())
+    hosts: tuple[str, ...] = host_option("HOSTS", default=())
+    hostfile: Path | None = host_option("-F, --hostfile FILE")
+    inventory: Path | None = host_option("--inventory FILE")
+    rank_table: Path | None = host_option("--rank-table FILE")
+    slurm_job: str | None = host_option("--job ID")
+    pods: str | None = host_option("--pods SELECTOR")
+    nodes: str | None = host_option("--on-nodes SELECTOR")
+    namespace: str | None = host_option("-n, --namespace NAME")
+    container: str | None = host_option("--container NAME")
+    context: str | None = host_option("--context NAME")
+    local: bool = host_option("--local", default=False)
+    exclude: tuple[str, ...] = host_option("--exclude NODESET", default=())
 
     @property
     def of_cluster(self) -> bool:
@@ -65,25 +56,13 @@ class JobFlags:
 
     PANEL: ClassVar[str] = "The job"
 
-    backend: str = live_option("--backend NAME", "auto, gloo, nccl or hccl.", default="auto", values=BACKENDS)
-    master_port: int | None = live_option(
-        "--master-port PORT", "The port of the rendezvous.", min=1, max=65535
-    )
-    ranks_per_host: int | None = live_option(
-        "--ranks-per-host N", "Ranks per host. Default: one per device; 2 without devices.", min=1, max=1024
-    )
-    launch: tuple[str, ...] = live_option(
-        "--launch FILE...",
-        "How ranks are started: scripts, manifests, env files, a dump of each rank; or live, if they run.",
-        default=(),
-    )
-    plan: tuple[str, ...] = live_option(
-        "--plan KEY=VALUE,...", "How the model is spread: dp=4,tp=2,pp=1,...", default=()
-    )
+    backend: str = live_option("--backend NAME", default="auto", values=BACKENDS)
+    master_port: int | None = live_option("--master-port PORT", min=1, max=65535)
+    ranks_per_host: int | None = live_option("--ranks-per-host N", min=1, max=1024)
+    launch: tuple[str, ...] = live_option("--launch FILE...", default=())
+    plan: tuple[str, ...] = live_option("--plan KEY=VALUE,...", default=())
 
-    needs: tuple[str, ...] = live_option(
-        "--needs PATH[:rw][:SIZE][:RATE]", "A folder that ranks need on every host.", default=()
-    )
+    needs: tuple[str, ...] = live_option("--needs PATH[:rw][:SIZE][:RATE]", default=())
 
     @property
     def launch_files(self) -> tuple[Path, ...]:
@@ -96,28 +75,22 @@ class WayFlags:
 
     PANEL: ClassVar[str] = "Reaching the hosts"
 
-    user: str | None = host_option("--user NAME", "The user to log in as.")
-    port: int | None = host_option("--port PORT", "SSH port.", min=1, max=65535)
-    identities: tuple[str, ...] = host_option("-i, --identity FILE", "Private key.", default=())
-    jump: str | None = host_option("-J, --jump HOST", "Jump host, or several: a,b.")
-    via: str | None = host_option("--via GATEWAYS", "Hosts that log in to the others; or a topology.conf.")
-    ssh_config: str | None = host_option("--ssh-config FILE", "Default: ~/.ssh/config.")
-    accept_new: bool = host_option(
-        "--accept-new", "Trust unknown host keys once; never changed ones.", default=False
-    )
-    sudo: bool = live_option("--sudo", "Read what only root may read, by sudo -n.", default=False)
-    enter: str | None = host_option("--enter COMMAND", "Examine inside a container: 'docker exec -i NAME'.")
-    transport: str = host_option(
-        "--transport NAME", "auto, ssh, openssh, srun or local.", default="auto", values=TRANSPORTS
-    )
-    allocate: bool = host_option("--allocate", "With srun: take the nodes from Slurm.", default=False)
-    fanout: int = any_option("--fanout N", "Connections made at once.", default=64, min=1, max=4096)
-    connect_timeout: float | None = any_option(
-        "--connect-timeout S", "Seconds to log in. Default: 10.", **SECONDS
-    )
-    timeout: float = any_option("--timeout S", "Seconds for a host's answer.", default=60.0, **SECONDS)
-    deadline: float | None = live_option("--deadline S", "Seconds for the whole run.", **SECONDS)
-    trace: bool = live_option("--trace", "Print doctor's own steps and their times.", default=False)
+    user: str | None = host_option("--user NAME")
+    port: int | None = host_option("--port PORT", min=1, max=65535)
+    identities: tuple[str, ...] = host_option("-i, --identity FILE", default=())
+    jump: str | None = host_option("-J, --jump HOST")
+    via: str | None = host_option("--via GATEWAYS")
+    ssh_config: str | None = host_option("--ssh-config FILE")
+    accept_new: bool = host_option("--accept-new", default=False)
+    sudo: bool = live_option("--sudo", default=False)
+    enter: str | None = host_option("--enter COMMAND")
+    transport: str = host_option("--transport NAME", default="auto", values=TRANSPORTS)
+    allocate: bool = host_option("--allocate", default=False)
+    fanout: int = any_option("--fanout N", default=64, min=1, max=4096)
+    connect_timeout: float | None = any_option("--connect-timeout S", **SECONDS)
+    timeout: float = any_option("--timeout S", default=60.0, **SECONDS)
+    deadline: float | None = live_option("--deadline S", **SECONDS)
+    trace: bool = live_option("--trace", default=False)
 
     by_default: frozenset[str] = frozenset()
     """Fields set by the user's defaults: nobody typed them for this run."""
@@ -139,28 +112,18 @@ class ExamFlags:
 
     PANEL: ClassVar[str] = "What to examine"
 
-    exam: str | None = any_option("--exam NAME|FILE", "Which checks, how strictly (doctor list).")
-    only: tuple[str, ...] = any_option(
-        "--only GLOB,...", "Only these checks: globs, or parts of names.", default=(), commas=True
-    )
-    skip: tuple[str, ...] = any_option("--skip GLOB,...", "Skip these checks.", default=(), commas=True)
-    waivers: Path | None = any_option("--waivers FILE", "Faults that are accepted until a date (YAML).")
-    no_waivers: bool = any_option("--no-waivers", "Accept no fault, whatever files say.", default=False)
-    checks: tuple[Path, ...] = any_option("--checks DIR", "More checks, from a folder.", default=())
-    expect: tuple[str, ...] = any_option(
-        "--expect KEY=VALUE", "What must be there: nofile=100000.", default=(), commas=True
-    )
-    baseline: Path | None = any_option("--baseline FILE", "What has changed since (doctor baseline).")
-    strict: bool = any_option("--strict", "A warning counts as a fault.", default=False)
-    mesh: str | None = any_option(
-        "--mesh SHAPE", "Who connects to whom: auto, full, ring, none.", values=SHAPES
-    )
-    on_busy: str = any_option(
-        "--on-busy skip|run", "Whether busy devices are pinged.", default="skip", values=("skip", "run")
-    )
-    need_hosts: int | None = any_option(
-        "--need-hosts N", "Exit with 0 if at least N healthy hosts remain.", min=1
-    )
+    exam: str | None = any_option("--exam NAME|FILE")
+    only: tuple[str, ...] = any_option("--only GLOB,...", default=(), commas=True)
+    skip: tuple[str, ...] = any_option("--skip GLOB,...", default=(), commas=True)
+    waivers: Path | None = any_option("--waivers FILE")
+    no_waivers: bool = any_option("--no-waivers", default=False)
+    checks: tuple[Path, ...] = any_option("--checks DIR", default=())
+    expect: tuple[str, ...] = any_option("--expect KEY=VALUE", default=(), commas=True)
+    baseline: Path | None = any_option("--baseline FILE")
+    strict: bool = any_option("--strict", default=False)
+    mesh: str | None = any_option("--mesh SHAPE", values=SHAPES)
+    on_busy: str = any_option("--on-busy skip|run", default="skip", values=("skip", "run"))
+    need_hosts: int | None = any_option("--need-hosts N", min=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,29 +132,14 @@ class SmokeFlags:
 
     PANEL: ClassVar[str] = "Training"
 
-    python: str | None = live_option(
-        "--python PATH", "The job's interpreter on the hosts. Default: one with torch, or with MindSpore."
-    )
-    framework: str = live_option(
-        "--framework NAME", "auto, torch or mindspore: what trains.", default="auto", values=FRAMEWORK_NAMES
-    )
-    steps: int | None = live_option("--steps N", "Training steps of the smoke run. Default: 30.")
-    tp: int | None = live_option(
-        "--tp N",
-        "Ranks that share a model: 1, 2 or 4. Default: the job's plan; else 2 if even, 1 of 2 ranks.",
-    )
-    timeout: float | None = live_option(
-        "--smoke-timeout S", "Seconds for a smoke run. Default: 120; nccl 600, hccl 900; MindSpore 300."
-    )
-    inject: tuple[str, ...] = option(
-        "--inject KIND@RANK[:STEP]",
-        "Inject a fault on purpose, to see it found; or help.",
-        not_with=(REPLAY, NO_SMOKE),
-        default=(),
-    )
+    python: str | None = live_option("--python PATH")
+    framework: str = live_option("--framework NAME", default="auto", values=FRAMEWORK_NAMES)
+    steps: int | None = live_option("--steps N")
+    tp: int | None = live_option("--tp N")
+    timeout: float | None = live_option("--smoke-timeout S")
+    inject: tuple[str, ...] = option("--inject KIND@RANK[:STEP]", not_with=(REPLAY, NO_SMOKE), default=())
     refused: bool = live_option(
         NO_SMOKE,
-        "Leave the smoke run out.",
         default=False,
         alone=("without a smoke run nothing is broken on purpose", "Leave one of them out."),
     )
@@ -209,16 +157,14 @@ class Request:
     """Globs of the checks that a command cannot do without, if the command itself chose with `only`."""
     in_job: bool = option(
         IN_JOB,
-        "Run inside a job, started as every rank by its launcher; no SSH.",
         not_with=(REPLAY,),
         default=False,
         panel=HostFlags.PANEL,
         alone=("it examines the hosts of the job it runs in", "Without it doctor reaches hosts over SSH."),
     )
-    save: Path | None = any_option("--save FILE", "Keep a recording of the run.", panel=Outputs.PANEL)
+    save: Path | None = any_option("--save FILE", panel=Outputs.PANEL)
     replay: Path | None = option(
         f"{REPLAY} FILE",
-        "Judge a recording; touches no host.",
         not_with=(IN_JOB,),
         panel=HostFlags.PANEL,
         alone=(

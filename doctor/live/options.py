@@ -18,18 +18,14 @@ class RunningJobWishes:
 
     PANEL: ClassVar[str] = "The job"
 
-    limit: float | None = any_option(
-        "--limit S", "Seconds without progress that count as a hang. Default: 60.", min=1, max=86_400
-    )
-    pid: int | None = any_option("--pid PID", "Only the job of this process.", min=1, max=2**22)
+    limit: float | None = any_option("--limit S", min=1, max=86_400)
+    pid: int | None = any_option("--pid PID", min=1, max=2**22)
     master_port: int | None = any_option(
         "--master-port PORT", "Only the job that meets at this port.", min=1, max=65_535
     )
     slurm_job: str | None = any_option("--job ID", "Only this Slurm job; without HOSTS, look at its nodes.")
-    user: str | None = any_option("--rank-user NAME", "Only the job of this user.")
-    pyspy: tuple[Path, ...] = live_option(
-        "--pyspy FILE", "py-spy, or its wheel, for hosts with another CPU.", default=()
-    )
+    user: str | None = any_option("--rank-user NAME")
+    pyspy: tuple[Path, ...] = live_option("--pyspy FILE", default=())
 
     def choice(self, recorded: JobChoice | None = None) -> JobChoice:
         """What the judgement depends on. Options that were not given are those of the recording."""

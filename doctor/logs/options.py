@@ -15,46 +15,27 @@ class LogWishes:
 
     PANEL: ClassVar[str] = PANEL
 
-    symptoms: tuple[Path, ...] = any_option(
-        "--symptoms DIR", "More symptoms, from a folder of YAML files.", default=()
-    )
-    recording: Path | None = any_option(
-        "--recording FILE", "A recording of the hosts: their names, ranks and clocks."
-    )
+    symptoms: tuple[Path, ...] = any_option("--symptoms DIR", default=())
+    recording: Path | None = any_option("--recording FILE")
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainWishes:
     PANEL: ClassVar[str] = PANEL
 
-    what: tuple[str, ...] = any_option(
-        "WHAT", "Logs (files, folders, archives, - for stdin); or an id, a code, a message.", default=()
-    )
+    what: tuple[str, ...] = any_option("WHAT", default=())
     logs: LogWishes = field(default_factory=LogWishes)
-    check: str | None = any_option(
-        "--check HOSTS", "Run the checks that prove it, on these hosts.", aliases=("--run",)
-    )
+    check: str | None = any_option("--check HOSTS", aliases=("--run",))
 
 
 @dataclass(frozen=True, slots=True)
 class FetchWishes:
     PANEL: ClassVar[str] = PANEL
 
-    paths: tuple[str, ...] = any_option(
-        "--path GLOB", "Where the logs are on the hosts. Default: the usual places.", default=()
-    )
-    since: str | None = any_option(
-        "--since WHEN", "Only files written since then: 2h, 3d or a time. Default: 1d; with --path, all."
-    )
-    max_mb: float = any_option(
-        "--max-mb MB",
-        "Most megabytes that a host gives; a file gives a quarter of that.",
-        default=64.0,
-        min=0.01,
-        max=1000,
-        aliases=("--limit",),
-    )
-    save: Path | None = any_option("--save DIR", "Keep what was fetched in a new folder.")
+    paths: tuple[str, ...] = any_option("--path GLOB", default=())
+    since: str | None = any_option("--since WHEN")
+    max_mb: float = any_option("--max-mb MB", default=64.0, min=0.01, max=1000, aliases=("--limit",))
+    save: Path | None = any_option("--save DIR")
     rank_user: str | None = any_option(
         "--rank-user NAME", "In /tmp and other places for all, also the logs of this user."
     )

@@ -14,19 +14,11 @@ AUTO = "auto"
 class RunWishes:
     PANEL: ClassVar[str] = "The job"
 
-    no_preflight: bool = any_option("--no-preflight", "Start the command at once.", default=False)
-    stall: str = any_option(
-        "--stall auto|S", "Look at the ranks after a silence; auto: by the job's own pauses.", default=AUTO
-    )
-    on_hang: str = any_option(
-        "--on-hang report|end", "What to do with a job that hangs.", default=REPORT, values=(REPORT, END)
-    )
-    on_loss: str = any_option(
-        "--on-loss report|end", "The same for a bad loss.", default=REPORT, values=(REPORT, END)
-    )
-    restarts: int = any_option(
-        "--restarts N", "Start it again, without the hosts that ended it.", default=0, min=0, max=100
-    )
+    no_preflight: bool = any_option("--no-preflight", default=False)
+    stall: str = any_option("--stall auto|S", default=AUTO)
+    on_hang: str = any_option("--on-hang report|end", default=REPORT, values=(REPORT, END))
+    on_loss: str = any_option("--on-loss report|end", default=REPORT, values=(REPORT, END))
+    restarts: int = any_option("--restarts N", default=0, min=0, max=100)
     notify: str | None = any_option("--notify COMMAND", "Run this with each report on its stdin.")
 
     @property

@@ -1,7 +1,7 @@
 """An option of the command line, defined once: as a field of the request that it fills.
 
-The field holds how the option is typed, its help text and what it cannot be combined with. Standard library
-only.
+The field holds how the option is typed, its help text, which is in option.txt, and what it cannot be combined
+with. Standard library only.
 """
 
 import re
@@ -12,11 +12,14 @@ from keyword import iskeyword
 from typing import Any
 
 from doctor.errors import UsageError
+from doctor.text.hostprogram import table
 
 KEY = "option"
 IN_JOB, REPLAY, NO_SMOKE = "--in-job", "--replay", "--no-smoke"
 LIVE = "live"
 """In place of a file of --launch: the job that runs on the hosts. A file of that name is ./live."""
+HELP = dict(row.split(": ", 1) for row in table(__file__, "option.txt")[0])
+"""What --help says, by the usage of each option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +78,13 @@ def identifier(name: str) -> str:
     return f"{word}_" if iskeyword(word) or not name.startswith("-") else word
 
 
-def option(usage: str, help: str, *, not_with: tuple[str, ...], default: object = None, **more: Any) -> Any:
-    """A field that is an option; `more` as in Option."""
-    return field(default=default, metadata={KEY: Option(usage, help, not_with, **more)})
+def option(
+    usage: str, help: str = "", *, not_with: tuple[str, ...], default: object = None, **more: Any
+) -> Any:
+    """A field that is an option; `more` as in Option. `help`: if it is not the one of option.txt, because an
+    option of another command is typed alike.
+    """
+    return field(default=default, metadata={KEY: Option(usage, help or HELP[usage], not_with, **more)})
 
 
 host_option = partial(option, not_with=(IN_JOB, REPLAY))

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from doctor.text.option import IN_JOB, KEY, Option, option
+from doctor.text.option import HELP, IN_JOB, KEY, Option, option
 from doctor.text.printable import clean_line
 from doctor.text.terminal import AUTO, NEVER, WHEN
 
@@ -42,14 +42,14 @@ class Format:
     """Whether a service of another user reads it."""
 
 
-def _format(usage: str, help: str, write: Callable[[Report], bytes], **more: Any) -> Any:
-    made = Option(usage, help, not_with=())
+def _format(usage: str, write: Callable[[Report], bytes], **more: Any) -> Any:
+    made = Option(usage, HELP[usage], not_with=())
     return field(default=None, metadata={KEY: made, FORMAT: Format(made.name, write, **more)})
 
 
-def _of_envelope(usage: str, help: str, write: Callable[[Envelope], bytes], **more: Any) -> Any:
+def _of_envelope(usage: str, write: Callable[[Envelope], bytes], **more: Any) -> Any:
     """A format that every command can write."""
-    return _format(usage, help, partial(_of_check, write), of_envelope=write, **more)
+    return _format(usage, partial(_of_check, write), of_envelope=write, **more)
 
 
 def _of_check(write: Callable[[Envelope], bytes], report: Report) -> bytes:
@@ -111,55 +111,25 @@ class Outputs:
 
     PANEL: ClassVar[str] = "Output"
 
-    json: Path | None = _of_envelope(
-        "--json FILE", "The report as JSON; - is stdout.", _json, stdout=True, suffix=".json"
-    )
-    html: Path | None = _format(
-        "--html FILE", "The report as one page for a browser.", check_html, stdout=True, suffix=".html"
-    )
-    junit: Path | None = _of_envelope(
-        "--junit FILE", "As JUnit XML, for Jenkins and GitLab.", _junit, stdout=True, suffix=".junit.xml"
-    )
-    markdown: Path | None = _format(
-        "--markdown FILE", "For GitHub, chat and tickets.", check_markdown, stdout=True, suffix=".md"
-    )
-    prometheus: Path | None = _of_envelope(
-        *("--prometheus FILE", "Gauges for the textfile collector; for all to read.", _prometheus),
-        stdout=True,
-        for_all=True,
-    )
+    json: Path | None = _of_envelope("--json FILE", _json, stdout=True, suffix=".json")
+    html: Path | None = _format("--html FILE", check_html, stdout=True, suffix=".html")
+    junit: Path | None = _of_envelope("--junit FILE", _junit, stdout=True, suffix=".junit.xml")
+    markdown: Path | None = _format("--markdown FILE", check_markdown, stdout=True, suffix=".md")
+    prometheus: Path | None = _of_envelope("--prometheus FILE", _prometheus, stdout=True, for_all=True)
     healthy_hosts: Path | None = _format(
         "--healthy-hosts FILE",
-        "Write the healthy hosts' names.",
         lambda report: lines(() if report.run.stopped_by is not None else report.healthy_hosts),
         is_go=True,
     )
-    faulty_hosts: Path | None = _format(
-        "--faulty-hosts FILE", "Write the names of all other hosts.", lambda report: lines(report.other_hosts)
-    )
-    launch: str | None = option(
-        "--print launch[=FORM]",
-        "If healthy, print the command that starts the job; the report goes to stderr.",
-        not_with=(),
-    )
-    report_dir: Path | None = option(
-        "--report-dir DIR", "The whole report, in files of this run alone.", not_with=()
-    )
-    per_host: Path | None = option("--per-host DIR", "The JSON of each host, as HOST.json.", not_with=())
-    shadow: Path | None = option(
-        "--shadow FILE", "End with 0, not 1 or 3; add a line with the true exit code.", not_with=(IN_JOB,)
-    )
-    quiet: bool = option(
-        "-q, --quiet",
-        "If healthy, one line on stderr; otherwise only the findings.",
-        not_with=(),
-        default=False,
-    )
-    verbose: bool = option("-v, --verbose", "With evidence.", not_with=(), default=False)
-    color: str = option(
-        "--color WHEN", "Colours: auto, always or never.", not_with=(), default=AUTO, values=WHEN
-    )
-    no_color: bool = option("--no-color", "The same as --color never.", not_with=(), default=False)
+    faulty_hosts: Path | None = _format("--faulty-hosts FILE", lambda report: lines(report.other_hosts))
+    launch: str | None = option("--print launch[=FORM]", not_with=())
+    report_dir: Path | None = option("--report-dir DIR", not_with=())
+    per_host: Path | None = option("--per-host DIR", not_with=())
+    shadow: Path | None = option("--shadow FILE", not_with=(IN_JOB,))
+    quiet: bool = option("-q, --quiet", not_with=(), default=False)
+    verbose: bool = option("-v, --verbose", not_with=(), default=False)
+    color: str = option("--color WHEN", not_with=(), default=AUTO, values=WHEN)
+    no_color: bool = option("--no-color", not_with=(), default=False)
     keep: Keep | None = None
     """Writes the files of `report_dir` in place of `add_files`: `check --notify` tells then what is new."""
     more: tuple[Any, ...] = ()

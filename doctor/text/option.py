@@ -12,13 +12,13 @@ from keyword import iskeyword
 from typing import Any
 
 from doctor.errors import UsageError
-from doctor.text.hostprogram import table
+from doctor.text.hostprogram import sections
 
 KEY = "option"
 IN_JOB, REPLAY, NO_SMOKE = "--in-job", "--replay", "--no-smoke"
 LIVE = "live"
 """In place of a file of --launch: the job that runs on the hosts. A file of that name is ./live."""
-HELP = dict(row.split(": ", 1) for row in table(__file__, "option.txt")[0])
+HELP = sections(__file__, "option.txt")["help"]
 """What --help says, by the usage of each option."""
 
 

@@ -9,6 +9,7 @@ REASONS = ROOT / "doctor/transport/reasons.txt"
 CHARGES = ROOT / "doctor/smoke/judge/charges.txt"
 NO_ANSWER = ROOT / "doctor/probe/no_answer.txt"
 COMMANDS = ROOT / "doctor/cli/commands.txt"
+FLAWS = ROOT / "doctor/job/ranktable/flaws.txt"
 SAID = (
     *("smoke/judge/network.txt", "smoke/judge/exits.txt", "firewall/words.txt"),
     *("smoke/judge/phrases.txt", "facts/slowdowns.txt"),
@@ -20,6 +21,8 @@ SAID = (
         "slow/judge/sleeps.txt",
         "rules/smoke.txt",
         "logs/blind.txt",
+        "report/page/measurements.txt",
+        "text/option.txt",
     ),
 )
 """Tables of words that reach a page, in doctor/."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from doctor.text.hostprogram import sections
-from tests.support.paths import CHARGES, COMMANDS, INJECTIONS, NO_ANSWER, REASONS, REFUSALS, ROOT, SAID
+from tests.support.paths import CHARGES, COMMANDS, FLAWS, INJECTIONS, NO_ANSWER, REASONS, REFUSALS, ROOT, SAID
 
 Sentence = tuple[str, str]
 """Where it is, and its template: `{}` is a hole, `{a|b}` a choice of words."""
@@ -50,7 +50,8 @@ def sentences() -> list[Sentence]:
 
 def _of_entries() -> Iterator[Sentence]:
     """What is said, and what to do; of a command also what its examples do."""
-    for path, at in ((REFUSALS, 1), (INJECTIONS, 1), (REASONS, 2), (NO_ANSWER, 2), (CHARGES, 2)):
+    of_tables = ((REFUSALS, 1), (INJECTIONS, 1), (FLAWS, 1), (REASONS, 2), (NO_ANSWER, 2), (CHARGES, 2))
+    for path, at in of_tables:
         for row in path.read_text().split("\n\n")[1:]:
             lines = row.splitlines()[at : at + (3 if path == CHARGES else 2)]
             texts = (re.sub(r"\{\w[^{}]*\}", "{}", each) for each in lines)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, ip_address
 
 from doctor.job.ranktable.case import TableRule, TableRules, repeats
-from doctor.job.ranktable.flaws import UnplacedFlaw
+from doctor.job.ranktable.flaws import UnplacedFlaw, said
 from doctor.job.ranktable.model import RankEntry
 from doctor.model import Severity
 from doctor.text.grouped import grouped
@@ -26,8 +26,8 @@ def repeated_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
             other = first.setdefault(text if fabric else str(ip_address(text)), entry)
             if other is entry or (shared and not fabric and other.server == entry.server):
                 continue
-            actual = f"{shown(text)} again, first on line {other.spot.line}"
-            yield case.flaw(entry, key, "an address is given to two devices", "each address once", actual)
+            told = said("address twice", address=shown(text), line=other.spot.line)
+            yield case.flaw(entry, key, *told)
 
 
 def ipv4(entry: RankEntry) -> IPv4Address | None:
@@ -50,9 +50,9 @@ def mixed_families(case: TableRules) -> Iterator[UnplacedFlaw]:
     for entry in case.table.in_file_order():
         if families.get(entry.spot, common[0][0]) != common[0][0] and entry.server not in told:
             told.add(entry.server)
-            message = "device addresses of both IPv4 and IPv6"
-            expected = f"IPv{common[0][0]}, as on {common[0][1]} of {len(families)} ranks"
-            yield case.flaw(entry, "device_ip", message, expected)
+            usual, number = common[0]
+            values = {"usual": usual, "number": number, "ranks": len(families)}
+            yield case.flaw(entry, "device_ip", *said("mixed families", **values))
 
 
 def impossible_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
@@ -67,8 +67,8 @@ def impossible_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
     )
     for (key, kind), found in kinds.items():
         (entry, text), more = found[0], len(found) - 1
-        message = f"{key} is {kind}" + (f" (and {more:,} more like it)" if more else "")
-        yield case.flaw(entry, key, message, "the address of one device", shown(text))
+        kind += f" (and {more:,} more like it)" if more else ""
+        yield case.flaw(entry, key, *said("no address of a device", key=key, kind=kind, address=shown(text)))
 
 
 def _kind(text: str) -> str:
@@ -88,14 +88,14 @@ def wrong_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
     for entry in case.table.in_file_order():
         for name, port in entry.ports.items():
             if not 0 < port <= LAST_PORT:
-                yield case.flaw(entry, name, f"{name} is not a valid port", f"1 to {LAST_PORT}", str(port))
+                yield case.flaw(entry, name, *said("no port", name=name, port=port, last=LAST_PORT))
             elif port <= LAST_SYSTEM_PORT:
                 system.append((entry, name))
     if system:
         entry, name = system[0]
         more = f" (and {len(system) - 1:,} more)" if len(system) > 1 else ""
-        message = f"{name}{more} is reserved for the system"
-        yield case.flaw(entry, name, message, f"{LAST_SYSTEM_PORT + 1} or above", severity=Severity.WARN)
+        told = said("system port", name=name, more=more, first=LAST_SYSTEM_PORT + 1)
+        yield case.flaw(entry, name, *told, severity=Severity.WARN)
 
 
 def repeated_host_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
@@ -103,9 +103,8 @@ def repeated_host_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
         return
     same = repeats(case.table.in_file_order(), lambda e: (e.server or None, e.ports.get("host_port")))
     for entry, other in same:
-        message = "two devices of a server have the same host_port"
-        actual = f"{entry.ports['host_port']} again, first on line {other.spot.line}"
-        yield case.flaw(entry, "host_port", message, "a port of its own for each device", actual)
+        told = said("host_port twice", port=entry.ports["host_port"], line=other.spot.line)
+        yield case.flaw(entry, "host_port", *told)
 
 
 def useless_backups(case: TableRules) -> Iterator[UnplacedFlaw]:
@@ -116,15 +115,12 @@ def useless_backups(case: TableRules) -> Iterator[UnplacedFlaw]:
         if owner is None:
             continue
         if owner is entry:
-            message = "backup_device_ip is the device's own address"
-            expected = "the address of the other die of the card"
-            yield case.flaw(entry, "backup_device_ip", message, expected, severity=Severity.WARN)
+            yield case.flaw(entry, "backup_device_ip", *said("own backup"), severity=Severity.WARN)
         elif (port := entry.ports.get("backup_device_port")) is not None and port == owner.ports.get(
             "device_port"
         ):
-            message = "backup_device_port is also the device_port of that card"
-            expected = f"a port other than {port}"
-            yield case.flaw(entry, "backup_device_port", message, expected, severity=Severity.WARN)
+            told = said("port of a backup", port=port)
+            yield case.flaw(entry, "backup_device_port", *told, severity=Severity.WARN)
 
 
 ADDRESS_RULES: tuple[TableRule, ...] = (

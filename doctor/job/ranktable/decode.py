@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, constants, repeated_keys
+from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, constants, repeated_keys, said
 from doctor.text.hostprogram import sections
 from doctor.text.textfile import shown
 
@@ -117,19 +117,16 @@ def _comments(places: TextPlaces, starts: list[int]) -> Iterator[UnplacedFlaw]:
     shown_lines = ", ".join(lines[:_MOST_LINES]) + (", …" if len(lines) > _MOST_LINES else "")
     where = f" (lines {shown_lines})" if len(lines) > 1 else ""
     first = places.text[starts[0] : starts[0] + 80].partition("\n")[0]
-    message = f"has comments, which JSON does not have{where}"
-    yield UnplacedFlaw(starts[0], None, message, "no comments", shown(first.rstrip()))
+    yield UnplacedFlaw(starts[0], None, *said("comments", where=where, first=shown(first.rstrip())))
 
 
 def _commas(places: TextPlaces, starts: list[int]) -> Iterator[UnplacedFlaw]:
     for start in starts[:ENOUGH]:
-        message, expected = "there is a comma after the last element", "no comma before the bracket"
-        yield UnplacedFlaw(start, None, message, expected, places.around(start))
+        yield UnplacedFlaw(start, None, *said("comma", around=places.around(start)))
 
 
 def _repeated_keys(places: TextPlaces) -> Iterator[UnplacedFlaw]:
     """Keys given twice; HCCL and Python both take the last one."""
     for key, at, first in islice(repeated_keys(places.text), ENOUGH):
-        message = f"{shown(key)} is given twice in one object; the last one counts"
-        expected = f"once; the first is on line {places.spot(first).line}"
-        yield UnplacedFlaw(at, None, message, expected, places.around(at))
+        values = {"key": shown(key), "line": places.spot(first).line, "around": places.around(at)}
+        yield UnplacedFlaw(at, None, *said("key twice", **values))

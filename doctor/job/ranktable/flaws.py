@@ -13,6 +13,7 @@ from functools import cached_property
 
 from doctor.job.ranktable.model import Flaw, FlawCheck, Spot
 from doctor.model import Severity
+from doctor.text.hostprogram import table
 from doctor.text.textfile import shown
 
 Path = tuple[str | int, ...]
@@ -23,6 +24,8 @@ DEEPEST = 8
 
 BEFORE, AFTER = 40, 40
 """The number of characters of a long line that are shown on both sides of a slip."""
+
+_SAID = {name: lines for name, *lines in table(__file__, "flaws.txt")}
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
 
@@ -179,6 +182,12 @@ class UnplacedFlaw:
     severity: Severity = Severity.FAIL
     who: RankOwner = NOBODY
     check: FlawCheck = "rank-table-invalid"
+
+
+def said(flaw: str, /, **values: object) -> tuple[str, str, str]:
+    """The message, the expected and the actual value of a flaw, by its name in flaws.txt."""
+    message, expected, *actual = (line.format(**values) for line in _SAID[flaw])
+    return message, expected, "".join(actual)
 
 
 def settle(flaws: Iterable[UnplacedFlaw], places: TextPlaces) -> tuple[Flaw, ...]:

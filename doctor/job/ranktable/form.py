@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 from doctor.job.ranktable.fields import Fields, TableNode
+from doctor.job.ranktable.flaws import said
 from doctor.job.ranktable.model import Form, RankEntry, RankTable, Server
 from doctor.job.ranktable.servers import LAB_KEYS, LAB_WORDS
 from doctor.model import Severity
@@ -49,8 +50,7 @@ def _rank(fields: Fields, node: TableNode) -> RankEntry:
         if level.members.get("net_type", "CLOS") not in _NET_TYPES:
             fields.complain(level, "net_type", "net_type is not known", f"one of {', '.join(_NET_TYPES)}")
         if layer is not None and (layer <= below or (below < 0 and layer > 0)):
-            message = "net_layer is not in ascending order from 0"
-            fields.complain(level, "net_layer", message, "0 first, then ascending")
+            fields.complain(level, "net_layer", *said("layers"))
         below = below if layer is None else layer
         for address in fields.objects(level, "rank_addr_list"):
             _address(fields, address, addresses, eids)
@@ -94,12 +94,10 @@ _VERSIONS = '"1.0", "1.2" or "2.0"'
 def form_of(fields: Fields, root: TableNode) -> Form | None:
     version = _version(fields, root)
     if any(key in root for key in _TOPOLOGY) and "rank_list" not in root:
-        message = "is the topology file of a server (peer_list, edge_list), which comes with the driver"
-        fields.complain(root, None, message, "a rank table, which lists ranks", "a topology file")
+        fields.complain(root, None, *said("topology"))
         return None
     if version == "1.1":
-        message = "version 1.1 is for clusters with ranks on CPUs, which are not supported here"
-        fields.complain(root, "version", message, _VERSIONS)
+        fields.complain(root, "version", *said("version 1.1", versions=_VERSIONS))
         return None
     present = [key for key in _LISTS if key in root]
     if not present:
@@ -127,8 +125,7 @@ def check_words(fields: Fields, root: TableNode, form: Form) -> None:
 def _agreed_form(fields: Fields, root: TableNode, forms: tuple[Form, ...], version: str | None) -> Form:
     if "group_list" in root and "group-list" in forms:
         if version is not None:
-            message = "a table with group_list has no version"
-            fields.complain(root, "version", message, "no version, or a server_list")
+            fields.complain(root, "version", *said("version of groups"))
         return "board-id" if any(key in root for key in LAB_KEYS) else "group-list"
     for form in forms:
         if form == version:

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, ip_network
 
 from doctor.job.ranktable.addresses import ipv4
 from doctor.job.ranktable.case import TableRules, folded
-from doctor.job.ranktable.flaws import UnplacedFlaw
+from doctor.job.ranktable.flaws import UnplacedFlaw, said
 from doctor.job.ranktable.model import Form, RankEntry, RankTable, Server, board_architecture
 from doctor.model import Severity
 from doctor.text.grouped import grouped
@@ -51,11 +51,9 @@ def rails(case: TableRules, certain: bool) -> Iterator[UnplacedFlaw]:
     if best.shared:
         entry, _ = seats[best.shared[0]][0]
         pairs = " and ".join(_pair(rail) for rail in best.shared)
-        message = "devices of different rails have addresses of one segment"
-        expected = "a segment of its own for each of the pairs 0/4, 1/5, 2/6 and 3/7"
         listed = ", ".join(str(seats[rail][0][1]) for rail in best.shared[:_SHOWN])
-        actual = f"{pairs}: {listed}"
-        yield case.flaw(entry, "device_ip", message, expected, actual, Severity.WARN)
+        told = said("rails share a segment", pairs=pairs, listed=listed)
+        yield case.flaw(entry, "device_ip", *told, severity=Severity.WARN)
         return
     severity = Severity.FAIL if _full(case) else Severity.WARN
     for rail in best.split:
@@ -63,12 +61,10 @@ def rails(case: TableRules, certain: bool) -> Iterator[UnplacedFlaw]:
         odd = [seat for seat in seats[rail] if _segment(seat[1], best.prefix) != usual]
         decided = 2 * count > len(seats[rail])
         entry, _ = odd[0]
-        message = (
-            "device_ip is outside the segment of its rail" if decided else "a rail is in several segments"
-        )
-        expected = f"devices {_pair(rail)} in one segment" + (f", as {usual}" if decided else "")
-        actual = ", ".join(f"device {e.device}: {a}" for e, a in (odd if decided else seats[rail])[:_SHOWN])
-        yield case.flaw(entry, "device_ip", message, expected, actual, severity)
+        listed = ", ".join(f"device {e.device}: {a}" for e, a in (odd if decided else seats[rail])[:_SHOWN])
+        name = "outside its rail" if decided else "rail in segments"
+        told = said(name, pair=_pair(rail), usual=usual, listed=listed)
+        yield case.flaw(entry, "device_ip", *told, severity=severity)
 
 
 def _full(case: TableRules) -> bool:
@@ -141,9 +137,9 @@ def implied_product(table: RankTable) -> str | None:
 def _wrong_form(case: TableRules, product: str | None) -> Iterator[UnplacedFlaw]:
     form = case.table.form
     if (form == "2.0") != (product == ATLAS_950):
-        expected = "version 2.0" if product == ATLAS_950 else "version 1.0 or 1.2"
-        message = f"form {form} is not the one documented for this product"
-        yield case.flaw(None, "version", message, expected, f"form {form}", Severity.WARN)
+        version = "version 2.0" if product == ATLAS_950 else "version 1.0 or 1.2"
+        told = said("wrong form", form=form, version=version)
+        yield case.flaw(None, "version", *told, severity=Severity.WARN)
 
 
 def _training(case: TableRules, servers: list[Server]) -> Iterator[UnplacedFlaw]:
@@ -151,21 +147,18 @@ def _training(case: TableRules, servers: list[Server]) -> Iterator[UnplacedFlaw]
     for server in servers:
         devices = len(server.entries)
         if devices not in _COUNTS:
-            message = f"{devices} devices on a server; HCCL refuses it: {REFUSAL}"
-            yield case.flaw(server, None, message, "1, 2, 4 or 8 devices", f"{devices} devices")
+            yield case.flaw(server, None, *said("refused number", number=devices, refusal=REFUSAL))
         elif devices in (2, _HALF) and len({device // _HALF for device in server.devices}) > 1:
-            message = f"a job of {devices} devices crosses from the group 0-3 to the group 4-7"
             severity = Severity.FAIL if alone else Severity.WARN
-            expected = "all devices of a server in 0-3, or all in 4-7"
-            yield case.flaw(server, None, message, expected, f"devices {folded(server.devices)}", severity)
+            told = said("crosses groups", number=devices, devices=folded(server.devices))
+            yield case.flaw(server, None, *told, severity=severity)
         for entry in server.entries:
             if entry.device is not None and entry.device > 7:
-                yield case.flaw(entry, "device_id", f"device {entry.device} is beyond 7", "0 to 7")
+                yield case.flaw(entry, "device_id", *said("beyond 7", device=entry.device))
     yield from _uneven(case, servers, Severity.FAIL)
     if case.table.form == "board-id" and not alone and servers and len(servers[0].entries) != 8:
-        message = "MindSpore 0.x runs on several servers only with all 8 devices of each"
-        actual = f"{len(servers[0].entries)} devices"
-        yield case.flaw(servers[0], None, message, "8 devices on each server", actual, Severity.WARN)
+        told = said("servers of MindSpore 0.x", number=len(servers[0].entries))
+        yield case.flaw(servers[0], None, *told, severity=Severity.WARN)
 
 
 def _uneven(case: TableRules, servers: list[Server], severity: Severity) -> Iterator[UnplacedFlaw]:
@@ -175,17 +168,16 @@ def _uneven(case: TableRules, servers: list[Server], severity: Severity) -> Iter
     usual, times = counts.most_common(1)[0]
     for server in servers:
         if len(server.entries) != usual:
-            message = "not the same number of devices on each server"
-            expected = f"{usual} devices, as on {times} of {len(servers)} servers"
-            yield case.flaw(server, None, message, expected, f"{len(server.entries)} devices", severity)
+            values = {"usual": usual, "times": times, "servers": len(servers)}
+            told = said("uneven servers", number=len(server.entries), **values)
+            yield case.flaw(server, None, *told, severity=severity)
 
 
 def _many(case: TableRules, servers: list[Server]) -> Iterator[UnplacedFlaw]:
     for server in servers:
         if len(servers) > 1 and len(server.entries) > _MOST_A2:
-            message = f"more than {_MOST_A2} devices on one of several servers"
-            actual = f"{len(server.entries)} devices"
-            yield case.flaw(server, None, message, f"1 to {_MOST_A2} devices", actual, Severity.WARN)
+            told = said("too many devices", most=_MOST_A2, number=len(server.entries))
+            yield case.flaw(server, None, *told, severity=Severity.WARN)
 
 
 def _uneven_pods(case: TableRules) -> Iterator[UnplacedFlaw]:
@@ -194,9 +186,8 @@ def _uneven_pods(case: TableRules) -> Iterator[UnplacedFlaw]:
     usual = counts.most_common(1)[0][0] if counts else 0
     for pod in pods:
         if len(pod.servers) != usual:
-            message = "not the same number of servers in each superpod"
-            actual = f"{len(pod.servers)} servers"
-            yield case.flaw(pod.spot, "server_list", message, f"{usual} servers", actual, Severity.WARN)
+            told = said("uneven superpods", usual=usual, number=len(pod.servers))
+            yield case.flaw(pod.spot, "server_list", *told, severity=Severity.WARN)
 
 
 def _missing_addresses(
@@ -212,9 +203,6 @@ def _missing_addresses(
         # Ranks may also meet at the host's address; then only the product decides what is missing.
         certain = product == ATLAS_TRAINING or (several and (product is not None or server.host_ip is None))
         severity = Severity.FAIL if certain else Severity.WARN
-        devices = folded(entry.device for entry in without)
-        expected = "the address of each device, as /etc/hccn.conf has it"
-        message = "device_ip is missing, and ranks of other servers need it"
-        if not several:
-            message = "device_ip is missing, and this product needs it even on one server"
-        yield case.flaw(without[0], None, message, expected, f"none for devices {devices}", severity)
+        name = "no device_ip" if several else "no device_ip, one server"
+        told = said(name, devices=folded(entry.device for entry in without))
+        yield case.flaw(without[0], None, *told, severity=severity)

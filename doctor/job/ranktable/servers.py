@@ -10,6 +10,7 @@ from itertools import count
 
 from doctor.job.ranktable import model
 from doctor.job.ranktable.fields import Fields, TableNode
+from doctor.job.ranktable.flaws import said
 from doctor.model import Severity
 from doctor.text.grouped import grouped
 
@@ -30,8 +31,7 @@ def read_servers(fields: Fields, root: TableNode, frame: model.RankTable) -> mod
     pods = tuple(_super_pods(fields, root)) if "super_pod_list" in root else ()
     pod_of = {server: pod.id for pod in reversed(pods) for server in pod.servers}
     if pods and frame.form == "1.0":
-        message = "super_pod_list counts only in a table of version 1.2"
-        fields.complain(root, "super_pod_list", message, '"version": "1.2"', severity=Severity.WARN)
+        fields.complain(root, "super_pod_list", *said("superpods before 1.2"), severity=Severity.WARN)
     servers = (_server(fields, node) for node in nodes)
     return replace(
         frame,
@@ -80,8 +80,7 @@ def _server(fields: Fields, node: TableNode) -> model.Server:
 
 def _super_device(fields: Fields, node: TableNode) -> int | None:
     if node.members.get("super_device_id") == "":
-        message = "super_device_id is empty: HCCL refuses it with 'super_device_id[] is invalid'"
-        fields.complain(node, "super_device_id", message, "the SDID of npu-smi info -t spod-info")
+        fields.complain(node, "super_device_id", *said("empty super_device_id"))
         return None
     return fields.number(node, "super_device_id", needed=False)
 
@@ -90,9 +89,7 @@ def _server_count(
     fields: Fields, root: TableNode, frame: model.RankTable, servers: int
 ) -> Iterator[model.StatedCount]:
     if "server_count" not in root and frame.form == "1.0":
-        message = "server_count is missing; newer HCCL counts the servers itself"
-        expected = f'"server_count": "{servers}"'
-        fields.complain(root, None, message, expected, 'no "server_count"', Severity.WARN)
+        fields.complain(root, None, *said("no server_count", servers=servers), severity=Severity.WARN)
     yield from fields.count(root, "server_count", servers, "servers in server_list")
 
 
@@ -140,8 +137,7 @@ def _instance(fields: Fields, node: TableNode, lab: bool) -> model.Server:
     node = node.of(id, rank)
     devices = fields.objects(node, "devices")
     if lab and len(devices) > 1:
-        message = "an instance has one rank, and more than one device"
-        fields.complain(node, "devices", message, "one device", f"{len(devices)} devices")
+        fields.complain(node, "devices", *said("devices of an instance", number=len(devices)))
     if lab:
         for device in devices:
             if "device_ip" not in device:
@@ -171,13 +167,10 @@ def _pods(fields: Fields, instances: list[TableNode]) -> None:
 
 def _lab(fields: Fields, root: TableNode) -> str | None:
     if "deploy_mode" not in root:
-        message = "deploy_mode is missing: HCCL then looks for pods, not for ranks"
-        expected, actual = '"deploy_mode": "lab"', 'no "deploy_mode"'
-        fields.complain(root, None, message, expected, actual, Severity.WARN)
+        fields.complain(root, None, *said("no deploy_mode"), severity=Severity.WARN)
     chip = fields.name(root, "chip_info", needed=False)
     if chip is not None and chip != CHIP:
-        message = "chip_info is not the chip that this form of table is for"
-        fields.complain(root, "chip_info", message, f'"{CHIP}"', severity=Severity.WARN)
+        fields.complain(root, "chip_info", *said("other chip", chip=CHIP), severity=Severity.WARN)
     board = fields.name(root, "board_id", needed=False)
     if board is not None and model.board_architecture(board) is None:
         boards = " or ".join(f'"{known}" ({name})' for name, known in model.BOARDS.items())

@@ -72,14 +72,14 @@ def measured(report: Report) -> MeasurementGroups:
         area: line
         for area in AREAS
         if said.is_proved(area)
-        and (line := _LINES[area](said) or _join(*filter(said.passes, said.checks(area))))
+        and (line := _line(said, area) or _join(*filter(said.passes, said.checks(area))))
     }
     doubts = {
         area: why for area in AREAS if (area in lines or said.is_sound(area)) and (why := said.doubt(area))
     }
     ticked = [Measurement(area, line) for area, line in lines.items() if area not in doubts]
     doubtful = [
-        Measurement(area, f"{line}; {why}") for area, why in doubts.items() if (line := _LINES[area](said))
+        Measurement(area, f"{line}; {why}") for area, why in doubts.items() if (line := _line(said, area))
     ]
     proved = {line.area for line in ticked}
     left = [Measurement(area, why) for area in AREAS if area not in proved and (why := said.not_tried(area))]
@@ -226,26 +226,37 @@ class _PassedResults:
             text += f" (not reported by {silent} of {len(self.hosts)} hosts)"
         return form.format(text) if text not in ("", "none", "not installed") else none
 
+    def told(self, key: str, form: str) -> str:
+        """What a row of a line says: what is computed, that a check passed, or one or two facts in words."""
+        if key in _COMPUTED:
+            return _COMPUTED[key](self)
+        if "-" in key:
+            return form if self.passes(key) else ""
+        first, _, second = key.partition(" ")
+        form, _, more = form.partition("|")
+        text = self(first, form, "" if second else more)
+        return text + (self(second, more) if text and second else "")
+
 
 def _join(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _reach(said: _PassedResults) -> str:
+def _line(said: _PassedResults, area: str) -> str:
+    return _join(*(said.told(key, form) for key, form in _TABLE[f"line of {area}"].items()))
+
+
+def _hosts(said: _PassedResults) -> str:
     count = len(said.hosts)
     whom = f"{count} hosts" if count > 1 else "1 host"
     way = said("reached_by")
-    return _join(
-        way if way == "this machine" else f"{whom} over {way}" if way else whom,
-        _clocks(said) if said.passes("clock-skew") else "",
-        "names agree" if said.passes("names-disagree") else "",
-    )
+    return way if way == "this machine" else f"{whom} over {way}" if way else whom
 
 
 def _clocks(said: _PassedResults) -> str:
     """The largest possible difference between two clocks, uncertainties included."""
     offset, doubt = said.rows.get("clock_offset_seconds"), said.rows.get("clock_uncertainty_seconds")
-    if not offset or not doubt or offset.values.keys() != set(said.hosts):
+    if not offset or not doubt or offset.values.keys() != set(said.hosts) or not said.passes("clock-skew"):
         return ""
     latest = max(offset.values[host] + doubt.values[host] for host in said.hosts)
     apart = latest - min(offset.values[host] - doubt.values[host] for host in said.hosts)
@@ -254,57 +265,7 @@ def _clocks(said: _PassedResults) -> str:
 
 def _devices(said: _PassedResults) -> str:
     vendor = said.report.plan.vendor
-    things = f"{vendor.thing}s" if vendor else "devices"
-    return _join(
-        said("devices", f"{{}} {things} a host"),
-        said("device_name"),
-        said("devices_healthy", "{} healthy"),
-        "free" if any(said.passes(vendor.busy) for vendor in VENDORS) else "",
-        said("driver", "driver {}"),
-        said("firmware", "firmware {}"),
-    )
-
-
-def _device_network(said: _PassedResults) -> str:
-    speed = said("device_link_mbps", " at {}")
-    rate = said("ib_rate", " at {}")
-    return _join(
-        said("device_links_up", "links up {}") + (speed if said("device_links_up") else ""),
-        said("device_addresses_set", "addresses set {}"),
-        "devices of different hosts reach each other" if said.passes("device-unreachable") else "",
-        said("nvlinks_active", "NVLinks {}"),
-        said("ib_ports_up", "InfiniBand ports up {}") + (rate if said("ib_ports_up") else ""),
-    )
-
-
-def _ports(said: _PassedResults) -> str:
-    return _join(
-        said("somaxconn", "somaxconn {}"),
-        said("tcp_max_syn_backlog", "syn backlog {}"),
-        said("ephemeral_ports", "ephemeral {}"),
-        said("reserved_ports", "reserved {}", "none reserved"),
-        f"port {said.report.plan.master_port.value} free" if said.passes("port-in-use") else "",
-    )
-
-
-def _memory(said: _PassedResults) -> str:
-    return _join(
-        said("shm_bytes", "/dev/shm {}"),
-        said("memory_free_bytes", "{} free") + (said("memory_free_bytes") and said("memory_bytes", " of {}")),
-        said("nofile", "nofile {}"),
-        said("memlock_bytes", "memlock {}"),
-    )
-
-
-def _network(said: _PassedResults) -> str:
-    connections = _connections(said)
-    return _join(
-        connections,
-        _offers(said) if connections else "",
-        said("mtu", "MTU {}"),
-        said("speed_mbps", "{}"),
-        said("interface", "on {}"),
-    )
+    return said("devices", f"{{}} {vendor.thing}s a host" if vendor else "{} devices a host")
 
 
 def _offers(said: _PassedResults) -> str:
@@ -338,13 +299,14 @@ def _connections(said: _PassedResults) -> str:
     return f"{len(good)} of {len(pairs)} connections work{ways}{through}{load}" if pairs else ""
 
 
+def _network(said: _PassedResults) -> str:
+    connections = _connections(said)
+    return _join(connections, _offers(said) if connections else "")
+
+
 def _software(said: _PassedResults) -> str:
     named = (row for row in said.report.seen.facts if row.area == "software" and row.key not in _UNNAMED)
-    return _join(
-        said("os"),
-        said("kernel", "Linux {}"),
-        *(said(row.key, f"{row.title} {{}}", f"no {row.title}") for row in named),
-    )
+    return _join(*(said(row.key, f"{row.title} {{}}", f"no {row.title}") for row in named))
 
 
 _UNNAMED = ("os", "kernel", "python_path", "governor", "numa_balancing", "huge_pages", "swappiness")
@@ -364,18 +326,19 @@ def _training(said: _PassedResults) -> str:
     )
 
 
-_LINES: Mapping[str, Callable[[_PassedResults], str]] = {
-    "reach": _reach,
-    "devices": _devices,
-    "device network": _device_network,
-    "ports": _ports,
-    "memory": _memory,
-    "firewall": lambda said: "no rule stops the job's connections" if said.passes("firewall-blocks") else "",
-    "network": _network,
-    "software": _software,
+_COMPUTED: Mapping[str, Callable[[_PassedResults], str]] = {
+    "hosts": _hosts,
+    "clocks": _clocks,
+    "number of devices": _devices,
+    "free devices": lambda said: "free" if any(said.passes(vendor.busy) for vendor in VENDORS) else "",
+    "free port": lambda said: (
+        f"port {said.report.plan.master_port.value} free" if said.passes("port-in-use") else ""
+    ),
+    "connections": _network,
+    "packages": _software,
     "training": _training,
 }
-
+"""Rows of the lines that are more than facts in words, or checks that passed."""
 
 NOT_FOR_THIS = "does not apply"
 MOST_REASONS = 4

@@ -22,20 +22,9 @@ from doctor.run.news import Newsroom
 from doctor.run.output import Output
 from doctor.run.reason import EndReason, PastCommand
 from doctor.text.announce import announce
+from doctor.text.hostprogram import sections
 
-_STATES = {
-    "CANCELLED": "it was cancelled",
-    "TIMEOUT": "its time limit was reached",
-    "PREEMPTED": "it was preempted",
-    "NODE_FAIL": "a node failed",
-    "DEADLINE": "its deadline was reached",
-}
-_REASONS = {
-    "TimeLimit": _STATES["TIMEOUT"],
-    "NodeDown": _STATES["NODE_FAIL"],
-    "Preempted": _STATES["PREEMPTED"],
-    "DeadLine": _STATES["DEADLINE"],
-}
+_SAID = sections(__file__, "end.txt")
 COMPLETING = "COMPLETING"
 PATIENCE = 5
 """Seconds: a job that is cancelled is killed soon."""
@@ -57,8 +46,8 @@ def read_end(said: str) -> str:
     if state is None:
         return ""
     if state[1] == COMPLETING:
-        return _REASONS.get(state[2] or "", "it was cancelled, or its hosts were taken")
-    return _STATES.get(state[1], "")
+        return _SAID["reasons"].get(state[2] or "", "it was cancelled, or its hosts were taken")
+    return _SAID["states"].get(state[1], "")
 
 
 BEFORE = "it had failed before that:"

@@ -21,7 +21,10 @@ SAID = (
         "slow/judge/sleeps.txt",
         "rules/smoke.txt",
         "logs/blind.txt",
+        "report/files/prometheus.txt",
         "report/page/measurements.txt",
+        "report/page/training.txt",
+        "run/end.txt",
         "text/option.txt",
     ),
 )

@@ -12,9 +12,11 @@ from doctor.expect import moment
 from doctor.model import HostStatus, Status, Verdict
 from doctor.report.files.envelope import Envelope
 from doctor.report.files.outcomes import NO_HOST, outcomes
+from doctor.text.hostprogram import sections
 from doctor.text.printable import clean_line
 
 PREFIX = "cluster_doctor_"
+_HELP = sections(__file__, "prometheus.txt")["gauges"]
 VALUES = {Status.PASS: 0, Status.UNKNOWN: 1, Status.WARN: 2, Status.CRASH: 3, Status.FAIL: 4}
 """Worse is higher, so that max() over hosts is the worst result."""
 Labels = tuple[tuple[str, str], ...]
@@ -44,30 +46,26 @@ def as_prometheus(envelope: Envelope) -> bytes:
     }
     begin, label = moment(envelope.run.started), ("command", clean_line(envelope.run.command))
     times: dict[Labels, float] = {(): begin.timestamp()} if begin else {}
-    families: tuple[tuple[str, str, dict[Labels, float]], ...] = (
-        ("build_info", "The version, with the value 1.", {(("version", __version__),): 1}),
-        ("verdict", "1 for the verdict of the run, 0 for the others.", verdicts),
-        ("exit_code", "The exit code of the run; 0 is a go.", {(): envelope.exit_code}),
-        ("run_start_timestamp_seconds", "When the run began.", times),
-        ("run_duration_seconds", "How long the run took.", {(): envelope.run.seconds}),
-        ("hosts", "Number of hosts by status.", hosts),
-        ("host_healthy", "1 if the host is proved healthy, 0 if faulty or not examined.", healthy),
-        (
-            "check_status",
-            "0 passed, 1 undecided, 2 warning, 3 the check broke, 4 failed; no host: not about a single one.",
-            checks,
-        ),
-        ("check_waived", "1 if a fault was found there and is accepted until a date.", waived),
-    )
-    return "".join(_gauge(name, help, label, series) for name, help, series in families if series).encode()
+    families: Mapping[str, Mapping[Labels, float]] = {
+        "build_info": {(("version", __version__),): 1},
+        "verdict": verdicts,
+        "exit_code": {(): envelope.exit_code},
+        "run_start_timestamp_seconds": times,
+        "run_duration_seconds": {(): envelope.run.seconds},
+        "hosts": hosts,
+        "host_healthy": healthy,
+        "check_status": checks,
+        "check_waived": waived,
+    }
+    return "".join(_gauge(name, label, series) for name, series in families.items() if series).encode()
 
 
-def _gauge(name: str, help: str, command: tuple[str, str], series: Mapping[Labels, float]) -> str:
+def _gauge(name: str, command: tuple[str, str], series: Mapping[Labels, float]) -> str:
     """A metric with all its series."""
     lines = (
         f"{PREFIX}{name}{_labels((command, *labels))} {value:.15g}\n" for labels, value in series.items()
     )
-    return f"# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} gauge\n{''.join(lines)}"
+    return f"# HELP {PREFIX}{name} {_HELP[name]}\n# TYPE {PREFIX}{name} gauge\n{''.join(lines)}"
 
 
 def _labels(labels: Iterable[tuple[str, str]]) -> str:

@@ -20,16 +20,14 @@ from doctor.rules.smoke import together
 from doctor.smoke.onhost.sweepplan import size_text
 from doctor.smoke.soak import Soak
 from doctor.text.grouped import grouped
+from doctor.text.hostprogram import sections
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
 TITLE = "Smoke"
 BLOCKS = "▁▂▃▄▅▆▇█"
-BY_SIZE = {
-    "intra": "Bus bandwidth of collectives inside hosts by size, in GB/s; of each, the slowest host.",
-    "inter": "Bus bandwidth of collectives between hosts by size, in GB/s.",
-    "all": "Bus bandwidth of collectives over all ranks by size, in GB/s.",
-}
+_SAID = sections(__file__, "training.txt")
+BY_SIZE = _SAID["drawings"]
 CURVE = 8
 """The characters of the loss curve."""
 LONGEST = 100
@@ -213,14 +211,13 @@ def _listed(words: Sequence[Words], sign: str) -> Line:
 def _ranks(run: JudgedRun, on: Medium) -> Iterator[Table]:
     paces = smoke.rank_paces(run)
     shown = smoke.worst_paces(paces, MOST_RANKS)
-    heads = ("rank", "host", "step ms", "late by", "waits", "loss", "share", "")
     note = ""
     if rest := [pace for pace in paces if pace not in shown]:
         least, most = (1e3 * each([pace.step for pace in rest]) for each in (min, max))
         note = f"{ranks_text([pace.rank for pace in rest], most=3)}: {least:.1f} to {most:.1f} ms a step"
     if paces:
         rows = tuple(_rank(run, pace, with_device=on is Medium.HTML) for pace in shown)
-        yield Table("Ranks", heads, rows, note=note, short=True)
+        yield _table("Ranks", rows, note)
 
 
 def _rank(run: JudgedRun, pace: smoke.RankPace, *, with_device: bool) -> tuple[Cell, ...]:
@@ -252,8 +249,12 @@ def _links(seen: smoke.RunNumbers, hosts: Sequence[str], on: Medium) -> Iterator
             pair, share = " - ".join(link.hosts), f"{100 * link.rate / usual:.0f} %"
             trip = f"{1e3 * link.round_trip:.2f} ms"
             rows.append((Words(pair, bad), Words(smoke.rate_text(link.rate), bad), Words(share, bad), trip))
-        heads = ("slowest pairs", "each way", "of usual", "round trip")
-        yield Table("Slowest pairs", heads, tuple(rows), short=True)
+        yield _table("Slowest pairs", rows)
+
+
+def _table(label: str, rows: Sequence[tuple[Cell, ...]], note: str = "") -> Table:
+    heads = tuple(map(str.strip, _SAID["heads"][label].split(";")))
+    return Table(label, heads, tuple(rows), note=note, short=True)
 
 
 def collectives_table(run: JudgedRun, floor: Floor | None) -> Iterator[Table]:
@@ -269,20 +270,8 @@ def collectives_table(run: JudgedRun, floor: Floor | None) -> Iterator[Table]:
         by_size = curve([min(each.bus_bytes_per_second for each in sizes[size]) for size in sorted(sizes)])
         rows.append((name, size_text(last.bytes), ranks, *(f"{each:.3g}" for each in numbers), by_size))
     if rows:
-        note = "The slowest rank of each call counts; ms of 1KB."
-        note += "" if floor and floor.collectives else " No floor judges them (--floor)."
-        heads = (
-            "collective",
-            "size",
-            "ranks",
-            "bus GB/s",
-            "least ms",
-            "median",
-            "worst",
-            "algorithm",
-            "bus by size",
-        )
-        yield Table("Collectives", heads, tuple(rows), note=note, short=True)
+        more = "" if floor and floor.collectives else " No floor judges them (--floor)."
+        yield _table("Collectives", rows, _SAID["notes"]["Collectives"] + more)
 
 
 def _rates_by_size(run: JudgedRun, id: str) -> Iterator[Chart]:
@@ -313,11 +302,7 @@ def alone_table(run: JudgedRun) -> Iterator[Table]:
         stretch = max(each.stretch for each in own)
         rows.append((name, least.text, least.host, middle, most.text, f"{stretch:.2f}" if stretch else ""))
     if rows:
-        heads = ("alone", "slowest", "host", "median", "fastest", "wall/CPU")
-        note = (
-            "Computing and copying by the second of processor time; the file is safe on the disk each time."
-        )
-        yield Table("Each host alone", heads, tuple(rows), note=note, short=True)
+        yield _table("Each host alone", rows, _SAID["notes"]["Each host alone"])
 
 
 def _soak_table(soak: Soak, on: Medium) -> Iterator[Table]:
@@ -330,5 +315,4 @@ def _soak_table(soak: Soak, on: Medium) -> Iterator[Table]:
     note, more = f"{soak.done} rounds.", len(found) - len(shown)
     note += f" {more} more varied less." if more else ""
     if rows:
-        heads = ("soak", "host", "first round", "worst round", "median", "last round")
-        yield Table("Rounds of the soak", heads, tuple(rows), note=note, short=True)
+        yield _table("Rounds of the soak", rows, note)

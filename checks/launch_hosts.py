@@ -760,7 +760,7 @@ def _nodes_left_out(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
         names,
         told,
         f"the script starts no launcher of node {lost}: the others wait for it",
-        f"{option} 0 to {len(plan.hosts) - 1}",
+        f"{option} 0, 1 and so on",
         some(starts),
         remark(f"let the loop begin at the first host and reach the last, or start node {lost} by itself"),
         severity=Severity.WARN,

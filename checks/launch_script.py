@@ -134,7 +134,9 @@ def is_given(slip: Slip) -> bool:
 
 def _by_host(launch: Launch, plan: JobPlan, identities: Mapping[str, str]) -> Iterator[Problem]:
     """The problem of numbers by the names of hosts: one has none, two have one, or the master's is not 0."""
-    if launch.by_host is None or launch.live or any(map(_numbers_itself, launch.told)):
+    nodes = {nodes_of(process) for process in launch.told} - {None}
+    of_others = nodes and nodes != {(len(plan.hosts),) * 2}  # some hosts are spare, or of another job
+    if launch.by_host is None or launch.live or of_others or any(map(_numbers_itself, launch.told)):
         return
     slip, taken = launch.by_host.slip, launch.by_host.numbers(plan.names, identities)
     known = [number for number in taken.values() if number.isdecimal()]
@@ -146,7 +148,7 @@ def _by_host(launch: Launch, plan: JobPlan, identities: Mapping[str, str]) -> It
     elif twice:
         same = [host for host, number in taken.items() if number == twice[0]]
         yield _problem(launch, replace(slip, kind="same", like=f"{twice[0]} on {fold(same)}"))
-    elif {*map(int, known)} == {*range(len(taken))} and taken.get(head, "0") != "0":
+    elif {*map(int, known)} == {*range(len(taken))} and int(taken.get(head, "0")) != 0:
         yield _problem(launch, replace(slip, kind="later", like=f"{taken[head]} on {head}"))
 
 

@@ -18,7 +18,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 def parse(line: bytes) -> "dict[str, Any] | None":
     """The JSON object of a line, or None; NaN and infinity, which are not JSON, become None."""
     try:
-        value = json.loads(line.decode("utf-8"), parse_constant=lambda _: None)
+        value = json.loads(line.decode("utf-8", "replace"), parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -11,6 +11,8 @@ from doctor.job.launch.slips import ByHost, Slip
 from doctor.text.redact import redact
 
 _ASKS = re.compile(r"\bhostname\b(?!\s+-[iIfA])|\bHOSTNAME\b|\buname -n\b")
+_MOST = 60_000
+"""The most characters that are read for all hosts together: a second."""
 _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
@@ -31,4 +33,5 @@ def by_host(text: str, file: str, lines: Sequence[ShellCommand], read: Reader) -
     named += [name for one in lines for name in ("NODE_RANK", "RANK") if name in one.names]
     at = text[: asks.start()].count("\n")
     words = redact(text.splitlines()[at].strip())
-    return ByHost(Slip("host", named[0] if named else "--node_rank", at + 1, words, file=file), number)
+    slip = Slip("host", named[0] if named else "--node_rank", at + 1, words, file=file)
+    return ByHost(slip, number, _MOST // len(text))

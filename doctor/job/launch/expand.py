@@ -282,9 +282,9 @@ def input_of(command: SimpleCommand, values: Values) -> str | None:
     text = one(word.parts, values)
     if not isinstance(text, str):
         return None
-    if how == "|" and not text:
-        return ""
-    return text.removesuffix("\n") + "\n" if how in ("<<<", "|") else _contents(text, values)
+    if how == "|":
+        return text
+    return text.removesuffix("\n") + "\n" if how == "<<<" else _contents(text, values)
 
 
 def shared_out(names: Sequence[str], text: str, by: str | None = None) -> dict[str, Value]:
@@ -313,12 +313,13 @@ def _printed(texts: Sequence[str], text: str | None, values: Values) -> str | No
     if (name == "hostname" and given in ([], ["-s"])) or (name == "uname" and given == ["-n"]):
         return f"{host.partition('.')[0] if given == ['-s'] else host}\n" if isinstance(host, str) else None
     if name == "dirname" and len(given) == 1:
-        return given[0].rpartition("/")[0] or ("/" if given[0].startswith("/") else ".")
+        return (given[0].rpartition("/")[0] or ("/" if given[0].startswith("/") else ".")) + "\n"
     if name in ("realpath", "readlink") and given and given[:-1] in ([], ["-f"], ["-m"]):
-        return moved(values.get(FOLDER), given[-1])
+        place = moved(values.get(FOLDER), given[-1])
+        return place and f"{place}\n"
     if name == "expr":
         number = evaluate(" ".join(given).replace("\\*", "*"), {})
-        return None if number is None else str(number)
+        return None if number is None else f"{number}\n"
     return printed(texts, text, lambda path: _contents(path, values))
 
 

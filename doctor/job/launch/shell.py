@@ -191,7 +191,6 @@ class _Shell(ShellWithScripts):
         self.strange: dict[tuple[int, str], None] = {}
         self.last = ""
         self.copied: set[str] = set()
-        self.made: set[str] = set()
         self.needs: dict[tuple[str, str], set[str]] = {}
         self.conda, self.environment, self.gone = "", "", ""
         self.elsewhere, self.hidden, self.on, self.by_ssh = False, False, "", ""

@@ -31,7 +31,8 @@ _MAKES = re.compile(
     r"(?:^|[;&|]|\bthen\s|\bdo\s)\s*(?:\./\S|(?:ba)?sh\s+[\w./$]|python\S*\s+\S+\.py|[\w.]+/\S+\.(?:sh|py))"
 )
 """What may write any file."""
-_WRITES = re.compile(r">|(?:^|[ /])(?:tee|cp|mv|rm|touch|-\w*[io]\w*|--in-place|--output)(?:[ =.]|$)")
+_WRITES = re.compile(r">|\bw |(?:^|[ /])(?:tee|cp|mv|rm|touch|-\w*[io]\w*|--in-place|--output)(?:[ =.]|$)")
+_GLOB = re.compile(r"[*?\[{]")
 _NAME = re.compile(r"[\w.-]+")
 _READ = re.compile(
     r"cat|head|tail|wc|e?grep|cut|tr|uniq|awk|sed|sort|paste|seq|echo|printf|ls|diff|cmp|source|\.|cd|pushd|popd|mkdir|tee"
@@ -61,6 +62,7 @@ class ShellWithFiles(ShellFlow):
         self.read = read
         self.beside: dict[str, tuple[str, str]] = {}
         self.doubted: set[str] = set()
+        self.made: set[str] = set()  # folders
         self.asked: set[str] = set()  # the words of tests
         self.others: set[str] = set()  # programs that may have written any file
 
@@ -154,13 +156,26 @@ class ShellWithFiles(ShellFlow):
             text = input_of(self.simple, self.values)
             yield from ((">>" if "a" in options else ">", to, text) for to in given)
         elif name == "rm":
+            kept = [key for key in self.values if key[0] == FILE]
+            folders = [f"{moved(self.values.get(FOLDER), to)}/" for to in given]
+            below = [key for key in kept if any(key[1:].startswith(folder) for folder in folders)]
+            self.values |= dict.fromkeys(below, "")
+            self.values |= dict.fromkeys(kept if _GLOB.search(" ".join(given)) else ())
             yield from ((">", to, "") for to in given)
         elif name == "touch":
             yield from ((">>", to, "") for to in given)
+        elif name in _COPY and (name == "ln" or options or self._is_folder(given)):
+            self.doubt_files(line)
         elif name in _COPY and given and ":" not in given[-1]:
             source = moved(self.values.get(FOLDER), given[0]) if len(given) == 2 else None
             yield ">", given[-1], self.contents(source) if source else None
             yield from ((">", to, "") for to in given[:-1] if name == "mv")
+
+    def _is_folder(self, given: Sequence[str]) -> bool:
+        """Whether what is copied last goes into a folder."""
+        last = given[-1] if given else "/"
+        place = self.placed(str(moved(self.values.get(FOLDER), last)))
+        return bool(re.search(r"(?:^|/)\.{0,2}$|[*?{]", last)) or place in self.made
 
     def doubt_files(self, said: Iterable[str]) -> None:
         """What these words name may have been written."""

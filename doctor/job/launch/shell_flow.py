@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import takewhile
 
 from doctor.job.launch.arithmetic import evaluate
 from doctor.job.launch.expand import MOST_TURNS, Table, Value, input_of, one, output_of, shared_out
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.shell_blocks import Blocks, SimpleCommand
 from doctor.job.launch.shell_loops import LoopTurns, carried, counter_of, lines_of, turns_of
-from doctor.job.launch.shell_state import ShellState
+from doctor.job.launch.shell_state import ShellState, is_arithmetic
 from doctor.job.launch.shell_tests import TESTS, holds, quoted, stated
 from doctor.job.launch.shell_tokens import ShellError, Word, WordPart
 
@@ -27,6 +28,10 @@ _MOST_REPEATED = 40_000
 """How many commands may be read again in loops and functions."""
 _DEEPEST_CALL = 10
 _LONGEST_PIPE = 8
+_ANSWERS = frozenset(
+    {"grep", "egrep", "ping", "command", "which", "diff", "cmp", "pgrep", "mountpoint", "hash"}
+)
+"""Programs that are started for their answer."""
 SHORT, LONG = 10, 10**6
 """Seconds in which no job ends, and those of what may wait for jobs, end them, or leave some out."""
 _AT_ONCE = re.compile(
@@ -194,13 +199,20 @@ class ShellFlow(ShellState):
         return place + 1
 
     def _loop(self, loop: LoopTurns, rest: list[Word], place: int) -> int:
-        """Run through the loop; `rest` is the rest of the line of its head."""
+        """Run through the loop; `rest` is the rest of its head's line. If it may end early, nothing that it
+        sets is known.
+        """
+        before, doubts, self.undecided = dict(self.values), self.undecided, False
         for value in loop.values:
             self.values[loop.name] = value
             if self._turn(loop.name, place, self.blocks.done[place], rest):
                 break
         else:
             self.values[loop.name] = loop.left
+        if self.undecided:
+            changed = {name for name, value in self.values.items() if before.get(name, "") != value}
+            self.values |= dict.fromkeys(changed)
+        self.undecided |= doubts
         return self._after_loop(place)
 
     def _over_lines(self, loop: LoopTurns, place: int) -> bool:
@@ -314,12 +326,22 @@ class ShellFlow(ShellState):
             return
         else:
             held = None if behind or self.negated else holds(words, self.values)
-            if held is None and (end == "||" or (words and words[0].plain in TESTS)):
+            if held is None and (end == "||" or self._asks(words)):
                 self.enter("list")
                 self._state(words, end == "&&")
             elif held is not None and held is not (end == "&&"):
                 self.enter("list", taken=False)
                 self.frames[-1].mark = end
+
+    def _asks(self, words: Sequence[Word]) -> bool:
+        """Whether what stands behind `&&` depends on the answer of this command."""
+        name = words[0].plain if words else ""
+        return (
+            name in TESTS
+            or name in _ANSWERS
+            or name in self.functions
+            or (bool(words) and is_arithmetic(words[0]))
+        )
 
     def _state(self, words: Sequence[Word], whole: bool = False) -> None:
         """Keep what the test of the branch says that begins here."""
@@ -346,7 +368,7 @@ class ShellFlow(ShellState):
                 return self._loop_head(words, place)
             elif word == "case":
                 subject = one(words[1].parts, self.values) if len(words) > 1 else None
-                known = subject if isinstance(subject, str) else None
+                known = subject if isinstance(subject, str) and not self._in_brackets(place) else None
                 self.enter("case", None if known is None else False)
                 self.frames[-1].subject = known
                 words = []
@@ -370,13 +392,23 @@ class ShellFlow(ShellState):
             return [], None  # the pattern of a branch
         return words, None
 
+    def _in_brackets(self, place: int) -> bool:
+        """Whether a pattern of the `case` there may stand in brackets, or a branch go on in the next one."""
+        inside = takewhile(
+            lambda each: not each.words or each.words[0].plain != "esac", self.blocks.commands[place:]
+        )
+        return any(each.end in ("(", ";&", ";;&") for each in inside)
+
     def _fits(self, subject: str | None, place: int) -> bool | None:
         """Whether a branch of a `case` is taken, whose patterns end there, if those before it are not."""
         first, commands = place, self.blocks.commands
         while first > 0 and commands[first - 1].end == "|":
             first -= 1
         words = [word for command in commands[first : place + 1] for word in command.words]
-        words = words[3:] if words and words[0].plain == "case" else words
+        heads = [
+            n for n, word in enumerate(words) if word.plain == "in" and words[max(n - 2, 0)].plain == "case"
+        ]
+        words = words[heads[0] + 1 :] if heads else words
         patterns = [one(quoted(word).parts, self.values) for word in words]
         if subject is None or any(not isinstance(each, str) for each in patterns):
             return None

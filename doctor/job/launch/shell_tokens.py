@@ -164,6 +164,7 @@ class _TokenReader:
         match = pattern.search(self.text, begin)
         self.documents = match.end() if match else len(self.text)
         text = self.text[begin : match.start() if match else None]
+        text = re.sub(r"(?m)^\t+", "", text) if tabs else text
         try:
             reader = _TokenReader('"' + re.sub(r'(?<!\\)"', r"\"", text) + '"')
             parts = [_text(text, quoted=True)] if quoted else reader._double_quotes()

@@ -7,8 +7,6 @@ from difflib import get_close_matches
 
 from doctor.job.launch.launcher import LaunchCommand
 
-_MOST_READ = 64
-"""The most hosts for which a script is read, each with its name."""
 WRITTEN = "/."
 """Ends a path that ranks write to: it may be made."""
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
@@ -50,23 +48,29 @@ class Slip:
 @dataclass(frozen=True, slots=True)
 class ByHost:
     """`slip` says where the script chooses, and what holds the number of a host. `number`: the name of a host
-    -> its number, "" if the script does not say it, and None if it starts nothing there.
+    -> its number, "" if the script does not say it, and None if it starts nothing there. `most`: for how many
+    hosts this does not take long.
     """
 
     slip: Slip
     number: Callable[[str], str | None]
+    most: int = 0
 
     def numbers(self, hosts: Sequence[str], identities: Mapping[str, str]) -> dict[str, str]:
         """Host -> its number by its name; "" if the script does not say it, "-" if nothing starts there.
 
         Of the ways to call the hosts, that one counts which gives the most numbers.
         """
-        own = {host: identities.get(host, host) for host in hosts[:_MOST_READ]}
+        if len(hosts) > self.most:
+            return {}
+        own = {host: identities.get(host, host) for host in hosts}
         short = {host: name.partition(".")[0] for host, name in own.items()}
-        known = [
-            {host: "-" if (found := self.number(name)) is None else found for host, name in names.items()}
-            for names in (own, short, dict(zip(own, own, strict=True)))
-        ]
+        known = []
+        for names in (own, short, {host: host for host in own}):
+            given = {host: self.number(name) for host, name in names.items()}
+            known.append({host: "-" if number is None else number for host, number in given.items()})
+            if len({*filter(str.isdecimal, known[-1].values())}) == len(own):
+                break
         return max(known, key=lambda numbers: len({*filter(str.isdecimal, numbers.values())}))
 
 

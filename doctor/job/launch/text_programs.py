@@ -231,7 +231,8 @@ def _formatted(text: str, given: Sequence[str]) -> str | None:
     """What printf prints: its format again and again, as long as there are words for it."""
     text = text.replace("\\n", "\n").replace("\\t", "\t")
     holes = re.findall("%[sd]", text)
-    if re.search(r"\\|%(?![sd])", text) or (len(given) % len(holes) if holes else given):
+    odd = re.search(r"\\|%(?![sd])", text) or re.search(r"[*?\[{]", " ".join(given))
+    if odd or (not given or len(given) % len(holes) if holes else given):
         return None
     pairs = zip(cycle(holes), given)
     if any(hole == "%d" and not re.fullmatch(r"-?(?:0|[1-9]\d*)", each) for hole, each in pairs):

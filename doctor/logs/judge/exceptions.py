@@ -51,7 +51,11 @@ def own_exception(case: LogCase) -> LogBlame | None:
         if later:  # which may only pass it on
             near = later[0][0] - line.number <= 2 * NEAR_END
             told = near and all(_PASSES.match(end) for _, end in later)
-        cut = (other.number for _, other in case.odd if other.file == line.file and CUT in other.text)
+        cut = (
+            other.number
+            for _, other in case.odd
+            if other.file == line.file and CUT in other.text and said[-1] != ":"
+        )
         over = min([files[line.file].lines, *(number - 1 for number in cut if number > line.number)])
         if not _ends(party, line, files[line.file], told, over - line.number):
             continue

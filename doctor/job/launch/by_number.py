@@ -1,13 +1,16 @@
-"""What a script makes of the number that each host is given: it is read once for each of two hosts."""
+"""What a script makes of the number that each host is given, or of its name: it is read again with each."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from doctor.job.launch.endpoint_mentions import EndpointMention
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.shell_flow import ShellCommand
+from doctor.job.launch.slips import ByHost, Slip
+from doctor.text.redact import redact
 
 Reader = Callable[[Mapping[str, str]], Sequence[ShellCommand]]
 """The commands of a script that starts with these variables."""
@@ -15,19 +18,23 @@ _NUMBER = re.compile(r"\$\{?([1-3])\b|\b([A-Z_]{0,20}(?:NODE|RANK|PROCID)[A-Z_]{
 _OF_A_HOST = r"(?i:node|machine)(?:_?(?i:rank|id|idx|index|no|num|number))?"
 _SHARED = ("master_addr", "master_port", "rdzv_endpoint", *MASTERS, *PORTS)
 _MOST = 6
-LONG = re.compile(r"(?s)\A.{20000}|\bwhile\s+(?:true|:)")
+_LONG = re.compile(r"(?s)\A.{20000}|\bwhile\s+(?:true|:)")
 """What takes long to read several times."""
 _DIGITS = re.compile(r"\d+")
+_ASKS = re.compile(r"\bhostname\b(?!\s+-[iIfA])|\bHOSTNAME\b|\buname -n\b")
+_MOST_READ = 60_000
+"""The most characters that are read for all hosts together: a second."""
+_NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 
 def by_number(
     text: str, lines: list[ShellCommand], read: Reader
 ) -> tuple[list[ShellCommand], list[EndpointMention]]:
     """The commands of one job, those marked that wait for others, and what is wrong between two hosts."""
-    words = _NUMBER.findall(text) if not LONG.search(text) and not all(map(number_of, lines)) else ()
+    words = _NUMBER.findall(text) if not _LONG.search(text) and not all(map(_number, lines)) else ()
     for name in [*dict.fromkeys(one or other for one, other in words)][:_MOST]:
         pair = [one_launch(read({name: number}))[0] for number in "01"]
-        first, other = ([*map(number_of, each)] for each in pair)
+        first, other = ([*map(_number, each)] for each in pair)
         if first != other and len(first) == len(other) == len(lines) and all((*first, *other)):
             rows = zip(lines, *pair, strict=True)
             wrong = [*_compared(*pair), *_numbered(name, text, pair[0], first, other)]
@@ -35,7 +42,28 @@ def by_number(
     return lines, []
 
 
-def number_of(one: ShellCommand) -> str:
+def by_host(text: str, file: str, lines: Sequence[ShellCommand], read: Reader) -> ByHost | None:
+    """How hosts get their numbers by their names, in a script `file` that each of them runs."""
+    asks, always = _ASKS.search(text), {*map(_number, lines)}
+    chooses = always == {""} or len(always) > 1
+    if asks is None or not chooses or _LONG.search(text) or any(one.on for one in lines):
+        return None
+
+    @lru_cache(None)
+    def number(host: str) -> str | None:
+        started = one_launch(read({"HOSTNAME": host}))[0]
+        return _number(started[0]) if started else None
+
+    said = [one.command.options.get("node_rank", "") for one in lines]
+    named = [name for each in said for name in _NAMED.findall(each) if name != "HOSTNAME"]
+    named += [name for one in lines for name in ("NODE_RANK", "RANK") if name in one.names]
+    at = text[: asks.start()].count("\n")
+    words = redact(text.splitlines()[at].strip())
+    slip = Slip("host", named[0] if named else "--node_rank", at + 1, words, file=file)
+    return ByHost(slip, number, _MOST_READ // len(text))
+
+
+def _number(one: ShellCommand) -> str:
     """The number of its host, or that of its rank; "" if it is not known."""
     known = [one.command.options.get("node_rank", ""), *(one.env.get(name, "") for name in RANK_NAMES)]
     return next((text for text in known if text.isdecimal()), "")

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.allocation import is_scheduled
-from doctor.job.launch.by_host import by_host
-from doctor.job.launch.by_number import by_number
+from doctor.job.launch.by_number import by_host, by_number
 from doctor.job.launch.command import kept_words
 from doctor.job.launch.endpoint_mentions import (
     EndpointMention,
@@ -213,7 +212,9 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     slips = tuple(dict.fromkeys(own))
     paths = (each.path for each in slips)
     found, beside = _find_tables(told, script.copied, name)
-    sizes = [sizes_in(one.words, script.text, partial(_read_of, one)) for one in lines]
+    sizes = [
+        sizes_in(one.words, script.text, partial(_read_of, one), alone="*" not in one.files) for one in lines
+    ]
     return Launch(
         name,
         tuple(found),

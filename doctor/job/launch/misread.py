@@ -8,7 +8,6 @@ from itertools import pairwise, takewhile
 from os.path import basename, join, normpath
 
 from doctor.job.launch.endpoint_mentions import runs_on_others
-from doctor.job.launch.given_files import commands_of
 from doctor.job.launch.indirect_options import read_directives
 from doctor.job.launch.launchers import COMMANDS
 from doctor.job.launch.launchers.deepspeed import DEEPSPEED
@@ -29,6 +28,7 @@ _PATTERN = {name: re.compile(pattern) for name, pattern in _WORDS["patterns"].it
 DEEPEST = 75
 """The most characters of a TMPDIR in which a data loader finds room for the names of its sockets."""
 _DIRECTIVE = rf"(?m)^{SRUN.directive}[ \t]+-.*"
+_BEGINS = r"(?:\s|\b(?:if|then|else|do|time)\s|[!{(])*"
 _OF_PBS = re.compile(r"(?m)^#PBS[ \t]+-l[ \t]+(?:select|nodes)=(\d{1,6})(?!.*\+)")
 _MANY = re.compile(rf"hetjob|packjob|(?:het|pack)-group|(?m:^{SRUN.directive}.*\s(?:--array|-a)\b)")
 
@@ -104,6 +104,12 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
                 yield _at(text, kind, text.find(command[:12]), path, like)
     for port in {*ports[False]}.difference(ports[True]) if ports[True] else ():
         yield _at(text, "joins", text.rfind(port), like=", ".join(ports[True]))
+
+
+def commands_of(text: str) -> list[str]:
+    """The commands of a script, each on one line."""
+    code = re.sub(r"(?m)(?:^|[ \t])#.*", "", text.replace("\\\n", " "))
+    return [re.sub(f"^{_BEGINS}", "", each).rstrip() for each in re.split(r"[;|\n]|(?<!>)&(?!>)", code)]
 
 
 def misspelled(text: str) -> Iterator[Slip]:

@@ -260,6 +260,7 @@ class _Shell(ShellWithScripts):
                 break
             prefix[name] = value
             at += used
+        self.write(words[at:], prefix.values())
         if at < len(words):
             parts = (
                 part for word in words[at:] for part in word.parts if part.kind not in ("text", "dynamic")
@@ -269,10 +270,8 @@ class _Shell(ShellWithScripts):
             }
             for name in sorted(filled & {*_NEEDED, "NODE_RANK"} - self.values.keys()):
                 self.notice("late", name, words[0].line)
-            self.write(words[at:], prefix.values())
             self._command(words[at:], prefix)
         else:
-            self.write([])
             self.set(prefix)
 
     def _command(self, words: list[Word], prefix: Mapping[str, expand.Value]) -> None:

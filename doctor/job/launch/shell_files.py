@@ -4,19 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from doctor.job.launch import expand
 from doctor.job.launch.command import read_command
-from doctor.job.launch.expand import (
-    FILE,
-    FOLDER,
-    START,
-    Value,
-    fields,
-    input_of,
-    moved,
-    one,
-    output_of,
-    unknown,
-)
+from doctor.job.launch.expand import FILE, FOLDER, Value, fields, moved, one, unknown
 from doctor.job.launch.indirect_options import Read
 from doctor.job.launch.shell_blocks import Blocks
 from doctor.job.launch.shell_flow import ShellFlow
@@ -32,6 +22,10 @@ _MAKES = re.compile(
 )
 """What may write any file."""
 _WRITES = re.compile(r">|\bw |(?:^|[ /])(?:tee|cp|mv|rm|touch|-\w*[io]\w*|--in-place|--output)(?:[ =.]|$)")
+_RUNS = re.compile(
+    r"(?:`|\$\()(?!\(|\s*(?:dirname|basename|realpath|cd|pwd|hostname|date|which|seq|nproc|wc|cat|echo|scontrol)\b)"
+)
+"""A program that is run for what it prints, and may write."""
 _GLOB = re.compile(r"[*?\[{]")
 _NAME = re.compile(r"[\w.-]+")
 _READ = re.compile(
@@ -71,7 +65,7 @@ class ShellWithFiles(ShellFlow):
         words = [word for word in re.findall(r"[\w./-]+", text) if len(word) < 200 and word[-3:] != ".py"]
         for name in [*dict.fromkeys((*words, *(word.rpartition("/")[2] for word in words)))][:_MOST_FILES]:
             path = moved(self.values.get(FOLDER), name)
-            below = path and path.startswith(f"{START}/") and ".." not in path
+            below = path and path.startswith(f"{expand.START}/") and ".." not in path
             there = self.read(self.placed(path)) if path and below else None
             until = max((at.end() for at in re.finditer(re.escape(name), text)), default=0) if there else 0
             if there and not any(map(_MAKES.search, text[:until].splitlines())):
@@ -122,6 +116,8 @@ class ShellWithFiles(ShellFlow):
                 self.doubt_files([to])
             else:
                 self.values[key] = whole if known and len(whole) < MOST else None
+        said = " ".join((*line, *(value.shown for value in given if isinstance(value, expand.Partly))))
+        self.others |= {"*"} if _RUNS.search(said) or (name == "sed" and "*" in said) else set()
         read = read_command(tuple(line)) if line else None
         may = name and not _READ.fullmatch(name) and name not in self.functions
         documents = [word.raw for how, word in self.simple.read if how == "<<<"]
@@ -149,11 +145,11 @@ class ShellWithFiles(ShellFlow):
             alone = replace(self.simple, words=tuple(words), written=())
             text = None if words else None if self.simple.words else ""
             if words and len(others) + 1 == len(self.simple.written) and to not in line:
-                text = output_of([alone], self.values)
+                text = expand.output_of([alone], self.values)
             if (said := to if isinstance(to, str) else to.shown) not in ("/dev/null", "1", "2"):
                 yield how[-2:] if how[-2:] == ">>" else ">", said, text if how in (">", ">>") else None
         if name == "tee":
-            text = input_of(self.simple, self.values)
+            text = expand.input_of(self.simple, self.values)
             yield from ((">>" if "a" in options else ">", to, text) for to in given)
         elif name == "rm":
             kept = [key for key in self.values if key[0] == FILE]

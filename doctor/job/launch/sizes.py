@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from doctor.job.launch.given_files import changes_no_files
 from doctor.job.launch.launchers.deepspeed import BATCH, CONFIGS, READS_CONFIG
 from doctor.text.hostprogram import sections
 
@@ -19,15 +18,20 @@ _ELSEWHERE, _DIVIDES_MODEL, _DIFFERS = map(re.compile, _TOLD["words"].values())
 _TRAINER = rf"\b(?:Seq2Seq)?Trainer\(|{READS_CONFIG}"
 
 
-def sizes_in(words: Sequence[str], text: str, read: Callable[[str], str | None]) -> dict[str, int]:
+def sizes_in(
+    words: Sequence[str], text: str, read: Callable[[str], str | None], alone: bool
+) -> dict[str, int]:
     """The sizes that these words of a script state, or a configuration that they name. `read` returns a file.
+    `alone`: nothing else may have changed one.
 
     Groups that they do not divide count as 1 if no word is unknown.
     """
-    return _of_megatron(words) or _of_deepspeed(words, text, read)
+    return _of_megatron(words) or _of_deepspeed(words, text, read, alone)
 
 
-def _of_deepspeed(words: Sequence[str], text: str, read: Callable[[str], str | None]) -> dict[str, int]:
+def _of_deepspeed(
+    words: Sequence[str], text: str, read: Callable[[str], str | None], alone: bool
+) -> dict[str, int]:
     """The sizes of the batch; without groups if the model may be divided, or the configuration changed."""
     option, file, config = configuration_of(words, read)
     place = _program(words)
@@ -38,7 +42,7 @@ def _of_deepspeed(words: Sequence[str], text: str, read: Callable[[str], str | N
     sizes = {key: size for key, name in BATCH.items() if (size := _number(str(config.get(name))))}
     more = any(re.search(r"\.(?:ya?ml|json|py)$", word) and file not in word for word in words[place + 1 :])
     reads = re.search(_TRAINER if option == CONFIGS[0] else re.escape(READS_CONFIG), program)
-    replicas = reads and not more and _is_whole(words) and changes_no_files(text)
+    replicas = reads and not more and _is_whole(words) and alone
     return ({"tp": 1, "pp": 1, "cp": 1} if replicas else {}) | sizes if "global_batch" in sizes else {}
 
 

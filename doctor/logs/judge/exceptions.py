@@ -20,6 +20,7 @@ ECHOES = ("paddle-terminated", "process-ended-by-term", "lsf-exited")
 """Consequences that tell of an end, and not why."""
 FEW = 3
 """The most lines of a file that is nothing but an exception."""
+_CUT_AT = re.compile(rf"{re.escape(CUT)}.* \((.+):(\d+)\)$")
 _UNCAUGHT, _LAUNCHER, _COMMAND, _PASSES = (re.compile(each) for _, each in table(__file__, "exceptions.txt"))
 
 
@@ -51,11 +52,7 @@ def own_exception(case: LogCase) -> LogBlame | None:
         if later:  # which may only pass it on
             near = later[0][0] - line.number <= 2 * NEAR_END
             told = near and all(_PASSES.match(end) for _, end in later)
-        cut = (
-            other.number
-            for _, other in case.odd
-            if other.file == line.file and CUT in other.text and said[-1] != ":"
-        )
+        cut = (other.number for _, other in case.odd if other.file == line.file and _again(line, other))
         over = min([files[line.file].lines, *(number - 1 for number in cut if number > line.number)])
         if not _ends(party, line, files[line.file], told, over - line.number):
             continue
@@ -66,6 +63,12 @@ def own_exception(case: LogCase) -> LogBlame | None:
             says, named, (), Confidence.SUSPECT, (), (line,), nameless=True, brief="exception of the program"
         )
     return None
+
+
+def _again(line: LogLine, other: LogLine) -> bool:
+    """Whether the traceback of the other, which the end cuts off, is that of this line."""
+    place = _CUT_AT.search(other.text)
+    return place is not None and any(f'"{place[1]}", line {place[2]},' in frame for frame in line.frames)
 
 
 def _ends(party: Party, line: LogLine, file: LogFile, told: bool, below: int) -> bool:

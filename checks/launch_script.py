@@ -38,6 +38,8 @@ FROM_OUTSIDE = frozenset({"kept", "unset"})
 """Slips that are none if what starts the script gives its ranks the variable."""
 BY_SHELL = frozenset({"blank", "dollar", "quote", "lines", "list", "literal"})
 """Slips of the shell's own rules, which depend on nothing else."""
+CALLED = re.compile(r"(?:^|[\s|(=\"'])([A-Za-z][\w.-]{1,60})(?=[\"']?\s*[|)\]])")
+"""The names of hosts among which a script chooses."""
 PLAIN_CUT = re.compile(
     r"(?:export\s+)?\w+=[\"']?\$\(echo\s+[\"']?\$\{?\w+\}?[\"']?\s*\|\s*cut\s+-d\s?[\"']?,[\"']?\s+-f\s?1\)[\"']?"
 )
@@ -141,10 +143,12 @@ def _by_host(launch: Launch, plan: JobPlan, identities: Mapping[str, str]) -> It
     slip, taken = launch.by_host.slip, launch.by_host.numbers(plan.names, identities)
     known = [number for number in taken.values() if number.isdecimal()]
     twice = [number for number, times in Counter(known).items() if times > 1]
-    lost = [host for host, number in taken.items() if not number.isdecimal()]
+    lost = [host for host, number in taken.items() if number in ("", "-")]
     head = plan.head.value if plan.head.source.startswith("--launch") else ""
-    if known and lost:
-        yield _problem(launch, replace(slip, like=fold(lost)))
+    called = CALLED.findall(slip.like)[:8] if identities and not known else ()
+    if lost and (known or any(launch.by_host.number(name).isdecimal() for name in called)):
+        found = _problem(launch, replace(slip, like=fold(lost)))
+        yield found if known else replace(found, severity=Severity.WARN)
     elif twice:
         same = [host for host, number in taken.items() if number == twice[0]]
         yield _problem(launch, replace(slip, kind="same", like=f"{twice[0]} on {fold(same)}"))

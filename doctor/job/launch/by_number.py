@@ -3,13 +3,12 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from doctor.job.launch.endpoint_mentions import EndpointMention
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.shell_flow import ShellCommand
-from doctor.job.launch.slips import ByHost, Slip
+from doctor.job.launch.slips import READERS, ByHost, Slip
 from doctor.text.redact import redact
 
 Reader = Callable[[Mapping[str, str]], Sequence[ShellCommand]]
@@ -49,18 +48,22 @@ def by_host(text: str, file: str, lines: Sequence[ShellCommand], read: Reader) -
     if asks is None or not chooses or _LONG.search(text) or any(one.on for one in lines):
         return None
 
-    @lru_cache(None)
-    def number(host: str) -> str | None:
-        started = one_launch(read({"HOSTNAME": host}))[0]
-        return _number(started[0]) if started else None
-
     said = [one.command.options.get("node_rank", "") for one in lines]
     named = [name for each in said for name in _NAMED.findall(each) if name != "HOSTNAME"]
     named += [name for one in lines for name in ("NODE_RANK", "RANK") if name in one.names]
+
+    def number(host: str) -> str:
+        started = one_launch(read({"HOSTNAME": host}))[0]
+        own = started[0].command.options.get("node_rank", "$") if started else ""
+        given = own != "$" and not _NAMED.search(own)  # such as by an argument
+        return (_number(started[0]) or "?" * given) if started else "-"
+
     at = text[: asks.start()].count("\n")
     words = redact(text.splitlines()[at].strip())
-    slip = Slip("host", named[0] if named else "--node_rank", at + 1, words, file=file)
-    return ByHost(slip, number, _MOST_READ // len(text))
+    own, name = redact(text[asks.start() :][:400]), (*named, "--node_rank")[0]
+    slip = Slip("host", name, at + 1, words, file=file, like=own)
+    READERS[slip] = number
+    return ByHost(slip, _MOST_READ // len(text))
 
 
 def _number(one: ShellCommand) -> str:

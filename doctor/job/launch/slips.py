@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from doctor.job.launch.launcher import LaunchCommand
@@ -45,30 +45,37 @@ class Slip:
         )
 
 
+READERS: dict[Slip, Callable[[str], str]] = {}
+"""Where a script chooses -> what a host of a name gets there."""
+
+
 @dataclass(frozen=True, slots=True)
 class ByHost:
-    """`slip` says where the script chooses, and what holds the number of a host. `number`: the name of a host
-    -> its number, "" if the script does not say it, and None if it starts nothing there. `most`: for how many
-    hosts this does not take long.
+    """`slip` says where and how the script chooses, and what holds the number of a host; `most`: for how many
+    hosts reading it with each name does not take long. `told`: the answers so far, which a recording keeps.
     """
 
     slip: Slip
-    number: Callable[[str], str | None]
-    most: int = 0
+    most: int
+    told: dict[str, str] = field(default_factory=dict)
+
+    def number(self, host: str) -> str:
+        """What a host of this name gets: "" if the script does not set it, "?" if that is not known, and "-"
+        if nothing starts there.
+        """
+        if host not in self.told and self.slip in READERS:
+            self.told[host] = READERS[self.slip](host)
+        return self.told.get(host, "?")
 
     def numbers(self, hosts: Sequence[str], identities: Mapping[str, str]) -> dict[str, str]:
-        """Host -> its number by its name; "" if the script does not say it, "-" if nothing starts there.
-
-        Of the ways to call the hosts, that one counts which gives the most numbers.
-        """
+        """Host -> its number. Of the ways to call the hosts, that one counts which gives the most numbers."""
         if len(hosts) > self.most:
             return {}
         own = {host: identities.get(host, host) for host in hosts}
         short = {host: name.partition(".")[0] for host, name in own.items()}
         known = []
         for names in (own, short, {host: host for host in own}):
-            given = {host: self.number(name) for host, name in names.items()}
-            known.append({host: "-" if number is None else number for host, number in given.items()})
+            known.append({host: self.number(name) for host, name in names.items()})
             if len({*filter(str.isdecimal, known[-1].values())}) == len(own):
                 break
         return max(known, key=lambda numbers: len({*filter(str.isdecimal, numbers.values())}))

@@ -108,6 +108,10 @@ def test_a_secret_is_not_quoted(tmp_path: Path) -> None:
         ),
         ("case $(hostname) in node1) R=0 ;; gpu2) R=1 ;; esac", "on node2"),
         ("case $(hostname) in node1) R=0 ;; node2) R=0 ;; esac", "two hosts one R"),
+        ("case $(hostname) in\n  gpu-a) R=0 ;;\n  gpu-b) R=1 ;;\n  *) exit 1 ;;\nesac", "on node[1-2]"),
+        ("case $(hostname) in dgx*) F=1 ;; esac\nR=$1", ""),
+        ("[ $(hostname) = gpu-a ] && F=1\nR=$1", ""),
+        ("R=$1\n[ $(hostname -s) = node1 ] && R=0", ""),
         ("R=1\ncase $(hostname) in node3) R=0 ;; esac", "two hosts one R"),
     ],
 )

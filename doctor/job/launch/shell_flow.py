@@ -335,13 +335,8 @@ class ShellFlow(ShellState):
 
     def _asks(self, words: Sequence[Word]) -> bool:
         """Whether what stands behind `&&` depends on the answer of this command."""
-        name = words[0].plain if words else ""
-        return (
-            name in TESTS
-            or name in _ANSWERS
-            or name in self.functions
-            or (bool(words) and is_arithmetic(words[0]))
-        )
+        known = {*TESTS, *_ANSWERS, *self.functions}
+        return bool(words) and (words[0].plain in known or is_arithmetic(words[0]))
 
     def _state(self, words: Sequence[Word], whole: bool = False) -> None:
         """Keep what the test of the branch says that begins here."""

@@ -37,15 +37,11 @@ def own_exception(case: LogCase) -> LogBlame | None:
             continue
         if place and not command and _LAUNCHER.search(place["file"]):
             continue
-        told_below = (
-            each
-            for each in case.events
-            if each.sighting.last.file == line.file and each.sighting.last.number > line.number
-        )
         told = any(
-            each.id in ECHOES  # or a server, of its engine
+            each.sighting.last.file == line.file and each.sighting.last.number > line.number
+            for each in case.events
+            if each.id in ECHOES  # or a server, of its engine
             or (each.kind is SuspectKind.CONFIRMS and each.sighting.symptom.family == "serving")
-            for each in told_below
         )
         below = (other for _, other in case.odd if other.file == line.file and other.number > line.number)
         later = [(other.number, end) for other in below if (end := raised(other))]
